@@ -23,6 +23,7 @@ from syncopate_torch.flat_reduction import announce_allreduce, contribute_nothin
 from syncopate_torch.group import Work, host_values
 from syncopate_torch.horovod_optimizer import expect_names, make_distributed
 from syncopate_torch.objects import pickled, unpickled
+from syncopate_torch.rules import expect_whole_steps
 from syncopate_torch.same_name import SameName, number_of
 
 #: Values of `op`.
@@ -41,8 +42,8 @@ _REFUSED = {
     "add_process_set": "open a group by syncopate_torch.init().open_group(ranks)",
     "remove_process_set": "open a group by syncopate_torch.init().open_group(ranks)",
     "global_process_set": "leave it out",
-    "start_timeline": "start the script by `syncopate run --trace on`",
-    "stop_timeline": "start the script by `syncopate run --trace on`",
+    "start_timeline": "look at trace.json.gz in the run folder; `syncopate run --trace steps` writes more into it",
+    "stop_timeline": "look at trace.json.gz in the run folder; `syncopate run --trace steps` writes more into it",
     "sparse_allreduce_async": "reduce tensor.to_dense()",
     "elastic": "save state_dict(), and start the script again",
 }
@@ -567,9 +568,7 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
                               passes, as Horovod has it: a script divides its losses by that number.
     num_groups, groups, sparse_as_dense: change nothing: all gradients are one dense vector.
     """
-    if isinstance(optimizer, torch.optim.LBFGS):
-        raise ConfigError("LBFGS evaluates the loss again within a step, which a distributed step cannot; choose another "
-                          "optimizer")
+    expect_whole_steps(optimizer)
     if op not in (Average, Sum):
         raise ConfigError(f"expected op of an optimizer to be Average or Sum, found {op!r}")
     if gradient_predivide_factor <= 0 or backward_passes_per_step < 1:

@@ -11,7 +11,7 @@ from syncopate_torch.job_state import JobState
 from syncopate_torch.last_words import ending_error, is_success, wait_until_read, watch_exit
 from syncopate_torch.not_copied import NotCopied
 from syncopate_torch.optimizer import DistributedOptimizer
-from syncopate_torch.same_module import described, expect_same
+from syncopate_torch.same_module import expect_same
 from syncopate_torch.samples import IndexSampler, ShareLoader, ShareSampler, samples_of, without_order
 from syncopate_torch.schedule import SampleScheduler
 from syncopate_torch.summary import gathered, summary_of
@@ -178,10 +178,9 @@ class Job(NotCopied):
 
     def broadcast_parameters(self, module):
         """Gives a module the parameters and buffers of worker 0, of any type."""
-        parameters, buffers = list(module.named_parameters()), list(module.named_buffers())
         if self.size > 1:
-            expect_same(self.everyone, described("a parameter", parameters) + described("a buffer", buffers))
-        for name, tensor in parameters + buffers:
+            expect_same(self.everyone, module)
+        for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
             try:
                 self.broadcast(tensor.data)
             except ConfigError as error:

@@ -22,6 +22,7 @@ from syncopate_torch.job import init
 from syncopate_torch.loaders import (has_length, order_of_the_job, overfit_loader, part_loader, resume_order,
                                      training_loader)
 from syncopate_torch.optimizer import DistributedOptimizer
+from syncopate_torch.rules import expect_whole_steps
 from syncopate_torch.stepper import Stepper
 
 
@@ -189,9 +190,7 @@ class SyncopateStrategy(ParallelStrategy):
             raise ConfigError(f"SyncopateStrategy trains with one optimizer, found {len(self.optimizers)}; give one "
                               "optimizer several parameter groups, or take "
                               "DDPStrategy(process_group_backend=\"syncopate\")")
-        if isinstance(self.optimizers[0], torch.optim.LBFGS):
-            raise ConfigError("LBFGS evaluates the loss again within a step, which a distributed step cannot; choose "
-                              "another optimizer")
+        expect_whole_steps(self.optimizers[0])
         precision = str(self.precision_plugin.precision)
         if precision not in _PRECISIONS:
             raise ConfigError(f"Trainer(precision=\"{precision}\") is not supported by SyncopateStrategy; choose "

@@ -10,13 +10,13 @@ import torch
 from syncopate_torch import _c
 from syncopate_torch.alignment import Alignment, resolved_options
 from syncopate_torch.errors import ConfigError
-from syncopate_torch.flat import frozen_tensors, untrained_tensors
+from syncopate_torch.flat import frozen_tensors
 from syncopate_torch.last_words import ending_error, is_success, wait_until_read, words_of
 from syncopate_torch.overlap import GradientHooks
 from syncopate_torch.replica import Replica
 from syncopate_torch.resting_sum import RestingSum
 from syncopate_torch.rules import rule_of, settings_of, standing_for
-from syncopate_torch.same_module import described, expect_same
+from syncopate_torch.same_module import expect_same_to_train
 from syncopate_torch.step_hooks import has_step_hooks, with_step_hooks
 from syncopate_torch.summary import row_of
 from syncopate_torch.weights import whole_weight
@@ -55,11 +55,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
         job.keep_state("optimizer", self)
         self._first_rates, self._first_settings = _rates_of(optimizer), settings_of(optimizer)
         if job.size > 1:
-            _expect_same_module(job, module)
+            expect_same_to_train(job.everyone, module)
             for tensor in frozen_tensors(module):
                 job.broadcast(tensor)
         scheme_name, given = resolved_options(scheme or job.scheme, {**(job.options or {}), **(options or {})})
         self._weights = given.get("weights", "samples")
+        self._batches_of_job = batch_size is None  # else the script has a loader of its own
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None,
                                 alone=self._is_alone(given), skips=given.get("on-nan") == "skip")
         self._sums = []
@@ -201,7 +202,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
 
     def _usual_weight(self):
         """Of a step whose weight the script does not say."""
-        batch = self._job.batch
+        batch = self._job.batch if self._batches_of_job else None
         return self.batch_size if batch is None else batch[1]
 
     @property
@@ -345,14 +346,6 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def load_state_dict(self, state):
         """Gives the optimizer of torch.optim a state that `state_dict` has returned."""
         self.optimizer.load_state_dict(state)
-
-
-def _expect_same_module(job, module):
-    parts = {True: [], False: []}
-    for name, parameter in module.named_parameters():
-        parts[parameter.requires_grad].append((name, parameter))
-    expect_same(job.everyone, described("a trained parameter", parts[True]) + described("a frozen parameter", parts[False])
-                + described("a buffer", untrained_tensors(module)))
 
 
 def _rates_of(optimizer):

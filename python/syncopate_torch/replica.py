@@ -9,6 +9,7 @@ from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.flat import FlatTensors, expect_apart, trained_tensors, untrained_tensors
 from syncopate_torch.gradients import FlatGradients, OwnGradients
+from syncopate_torch.rules import expect_whole_steps
 from syncopate_torch.wrapped import WrappedTensors
 
 
@@ -146,9 +147,7 @@ class Replica:
 
 
 def _expect_parameters(optimizer, trained):
-    if isinstance(optimizer, torch.optim.LBFGS):
-        raise ConfigError("LBFGS evaluates the loss again within a step, which a distributed step cannot; choose another "
-                          "optimizer")
+    expect_whole_steps(optimizer)
     known = {id(parameter) for _, parameter in trained}
     for group in optimizer.param_groups:
         for parameter in group["params"]:

@@ -1,6 +1,8 @@
 """The rules of torch.optim's optimizers in the words of `syncopate train`, for a server that applies them."""
 import torch
 
+from syncopate_torch.errors import ConfigError
+
 
 def _sgd(group):
     if group["dampening"]:
@@ -35,6 +37,13 @@ def _adagrad(group):
 
 _RULES = {torch.optim.SGD: _sgd, torch.optim.Adam: _adam("adam"), torch.optim.AdamW: _adam("adamw"),
           torch.optim.RMSprop: _rmsprop, torch.optim.Adagrad: _adagrad}
+
+
+def expect_whole_steps(optimizer):
+    """Errors: ConfigError, for an optimizer whose step computes the loss again."""
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise ConfigError("LBFGS evaluates the loss again within a step, which a distributed step cannot; choose another "
+                          "optimizer")
 
 
 # Of a group, what a rule depends on beside the rate.

@@ -5,17 +5,28 @@ import zlib
 import torch
 
 from syncopate_torch.errors import ConfigError
+from syncopate_torch.flat import untrained_tensors
 from syncopate_torch.summary import gathered
 
 
-def described(kind, named):
-    """Tensors by name, kind, type and shape."""
-    return [f"{name}, {kind} of {tensor.dtype} with the shape {list(tensor.shape)}" for name, tensor in named]
+def expect_same(group, module):
+    """All members of a group call this before they exchange the tensors of their modules one by one. Errors: ConfigError,
+    which names the first one that two members do not share."""
+    _expect(group, _described("parameter", module.named_parameters()) + _described("buffer", module.named_buffers()))
 
 
-def expect_same(group, own):
-    """All members of the group call this before they exchange tensors one by one. Errors: ConfigError, which names the first
-    of these descriptions that two members do not share."""
+def expect_same_to_train(group, module):
+    """The same for what a training exchanges: other buffers may differ."""
+    trained, frozen = ([pair for pair in module.named_parameters() if pair[1].requires_grad is trains] for trains in (True, False))
+    _expect(group, _described("trained parameter", trained) + _described("frozen parameter", frozen)
+            + _described("buffer", untrained_tensors(module)))
+
+
+def _described(kind, named):
+    return [f"{name}, a {kind} of {tensor.dtype} with the shape {list(tensor.shape)}" for name, tensor in named]
+
+
+def _expect(group, own):
     code = zlib.crc32("\n".join(own).encode())
     codes = group.allgather(torch.tensor([code], dtype=torch.int64, device="cpu"))
     if len({int(each) for each in codes}) == 1:

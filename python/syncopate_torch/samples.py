@@ -94,7 +94,7 @@ class ShareSampler(NotCopied, Sampler):
         self._begin()  # at the first step: some loaders make two iterators, and use one
         self._placed = False
         ahead, self._ahead = self._ahead, None
-        if ahead is None and self._loader is not None:  # a loader of another class, such as one that skips batches
+        if ahead is None:  # a loader of another class, such as one that skips batches
             self._loader, self._job.batch = None, None
         while step := self._next():
             if ahead is not None:

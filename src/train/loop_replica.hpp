@@ -50,6 +50,7 @@ class LoopReplica : public Replica {
 
   /// Waits for the loop's step; without one the gradient is zero.
   PassResult take_gradient(GradientSink* sink);
+
   StepHandover* loop_ = nullptr;
   bool overlaps_ = false;
   double base_rate_ = 0;

@@ -3,6 +3,7 @@
         one worker and of two.
 Method: jobs of this process, and gradients_scripts.py under `syncopate run`; closed values.
 """
+import io
 import math
 import pathlib
 import sys
@@ -59,6 +60,89 @@ class OfOneWorker(unittest.TestCase):
         optimizer.step(weight=0)
         for parameter, old in zip(self.network.parameters(), before):
             self.assertTrue(torch.equal(parameter, old))
+
+
+class UsualWeights(unittest.TestCase):
+    """Of steps whose weight the script does not say."""
+
+    def setUp(self):
+        self.job = syncopate.Job()
+        self.points = torch.utils.data.TensorDataset(torch.ones(20, 3))
+
+    def optimizer(self, **options):
+        network = torch.nn.Linear(3, 1)
+        return self.job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, **options)
+
+    def test_they_are_those_of_the_batches_of_the_loop(self):
+        train, tests = (self.job.partition_dataset(self.points, size) for size in (8, 64))
+        optimizer = self.optimizer()
+        self.assertEqual(optimizer.batch_size, 8)
+        counts = []
+        for _ in train:
+            optimizer.step()
+            counts.append(optimizer.samples)
+        self.assertEqual(counts, [8, 16, 20])
+        for _ in tests:
+            pass
+        for _ in train:
+            optimizer.step()
+        self.assertEqual(optimizer.samples, 40)
+
+    def test_a_loader_that_is_gone_says_nothing(self):
+        data = self.job.partition_dataset(self.points, 16)
+        data = self.job.partition_dataset(self.points, 4)
+        self.assertEqual(self.optimizer().batch_size, 4)
+        del data
+
+    def test_with_a_loader_of_ones_own_they_are_those_of_the_optimizer(self):
+        tests = self.job.partition_dataset(self.points, 20)
+        optimizer = self.optimizer(batch_size=5)
+        for _ in tests:
+            pass
+        optimizer.step()
+        self.assertEqual(optimizer.samples, 5)
+
+    def test_with_a_batch_sampler_they_are_those_of_its_steps(self):
+        order = self.job.batch_sampler(self.points, 4)
+        tests = self.job.partition_dataset(self.points, 20)
+        optimizer = self.optimizer()
+        for _ in tests:
+            pass
+        for _ in torch.utils.data.DataLoader(self.points, batch_sampler=order):
+            optimizer.step()
+        self.assertEqual(optimizer.samples, 20)
+
+    def test_samplers_of_tests_leave_the_size_of_a_step_known(self):
+        data = self.job.partition_dataset(self.points, 4)
+        tests = self.job.sampler(self.points)
+        self.assertEqual(self.optimizer().batch_size, 4)
+        del data, tests
+
+
+class Rates(unittest.TestCase):
+    def test_an_optimizer_that_finds_its_own(self):
+        class Halves(torch.optim.Optimizer):
+            def __init__(self, params):
+                super().__init__(params, {"lr": None})
+
+            @torch.no_grad()
+            def step(self):
+                for parameter in self.param_groups[0]["params"]:
+                    parameter.mul_(0.5)
+
+        network = torch.nn.Linear(1, 1, bias=False)
+        torch.nn.init.ones_(network.weight)
+        optimizer = syncopate.Job().DistributedOptimizer(Halves(network.parameters()), network, batch_size=1)
+        optimizer.step()
+        self.assertEqual(network.weight.item(), 0.5)
+
+    def test_a_schedule_of_functions_is_saved(self):
+        job, network = syncopate.Job(), torch.nn.Linear(1, 1)
+        optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9), network, batch_size=1)
+        job.scheduler(torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1, total_steps=10), optimizer, every=1)
+        saved = io.BytesIO()
+        torch.save(job.state_dict(), saved)
+        self.assertGreater(len(saved.getvalue()), 0)
 
 
 class Hooks(unittest.TestCase):

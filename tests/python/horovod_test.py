@@ -155,6 +155,16 @@ class HorovodTest(ScriptTest):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):  # else what a function returns
                 self.assertTrue(hasattr(hvd, node.name), node.name)
 
+    def test_refusals_say_what_to_do(self):
+        with self.assertRaisesRegex(AttributeError, "Syncopate has no start_timeline; look at trace.json.gz"):
+            hvd.start_timeline  # noqa: B018 (it raises)
+        hvd.init()
+        self.addCleanup(hvd.shutdown)
+        with self.assertRaisesRegex(hvd.ConfigError, r"a tensor of no dimension has none: reshape\(1\) it"):
+            hvd.allgather(torch.tensor(1.0))
+        with self.assertRaisesRegex(hvd.ConfigError, "LBFGS evaluates the loss again within a step"):
+            hvd.DistributedOptimizer(torch.optim.LBFGS(torch.nn.Linear(1, 1).parameters()))
+
     def test_collectives(self):
         for facts in self.said(3, "collectives"):
             self.assertEqual((facts["size"], facts["mean"], facts["sum"]), (3, [1, 1], [3, 3]))

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 import torch
@@ -387,13 +388,15 @@ class Failing(ScriptTest):
                            SCRIPTS, "apart", scheme, what]
                 with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                       text=True, cwd=self.folder) as running:
-                    self.addCleanup(running.kill)
+                    limit = threading.Timer(LIMIT, running.kill)  # then its output ends
+                    limit.start()
                     said = ""
                     while '"waits"' not in said:
                         said = running.stdout.readline()
                         self.assertTrue(said)
                     running.terminate()
-                    said = running.communicate(timeout=LIMIT)[0]
+                    said = running.communicate()[0]
+                    limit.cancel()
                 self.assertEqual(running.returncode, 130, said)
                 self.assertRegex(said, rf"(?m)^syncopate: .*worker 0 \(pid \d+ on [^)]*\) ?{words}")
 
