@@ -404,7 +404,10 @@ class Failing(ScriptTest):
         for scheme, what in (("ssgd", "barrier"), ("ssgd", "synchronize"), ("ssgd", "align"), ("esync", "align"),
                              ("asgd", "allreduce")):
             with self.subTest(scheme, what=what):
-                done = self.launch(2, "raises_while_another_waits", scheme, what, options=("--run-dir", f"{scheme}-{what}"))
+                pipe = os.path.join(self.folder, f"{scheme}-{what}.pipe")
+                os.mkfifo(pipe)
+                done = self.launch(2, "raises_while_another_waits", scheme, what, pipe,
+                                   options=("--run-dir", f"{scheme}-{what}"))
                 self.assertEqual(done.returncode, 1)
                 self.assertRegex(done.stderr, r'"caught": "Error: worker 1 .*the script left its loop by ValueError: the loss')
 

@@ -228,8 +228,8 @@ def differs(how):
     job.DistributedOptimizer(sgd(network), network, batch_size=16)
 
 
-def raises_while_another_waits(scheme, what):
-    """Worker 1 raises while worker 0 waits for it outside a step."""
+def raises_while_another_waits(scheme, what, pipe):
+    """Worker 1 raises while worker 0 waits for it outside a step; by `pipe` it learns that worker 0 has left `align`."""
     job = syncopate.init(scheme)
     points, labels, network = problem()
     optimizer = job.DistributedOptimizer(sgd(network), network, batch_size=16)
@@ -238,6 +238,8 @@ def raises_while_another_waits(scheme, what):
         functional.cross_entropy(network(points[:16]), labels[:16]).backward()
         optimizer.step()
     optimizer.align()
+    with open(pipe, "w" if job.rank == 0 else "r", encoding="utf-8"):  # waits until both have opened it
+        pass
     if job.rank == 1:
         raise ValueError("the loss of this script is strange")
     waits = {"barrier": job.barrier, "align": optimizer.align, "synchronize": optimizer.synchronize,
