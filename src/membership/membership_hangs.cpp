@@ -1,6 +1,7 @@
 // The membership's judgement of members whose heartbeats come but which do not go on.
 #include <fmt/format.h>
 
+#include <string_view>
 #include <utility>
 
 #include "membership/blame.hpp"
@@ -48,13 +49,16 @@ Decisions Membership::judge_mutual_wait(TimePoint now) {
   if (!found || !wait_policy_.servers_stand_by(now)) {
     return {};
   }
+  const std::string_view where =
+      found->at_end ? "at the end of its loop, after" : "in the step after";
   return end(
       wire::Abort::KIND_CONFIG,
-      fmt::format("{} waits in {} of its program, and {} waits for it in the step after step {}, "
-                  "both for {:.1f} s; every worker calls the same collectives between the same "
-                  "steps, and after an align where workers take different numbers of steps",
-                  name_of(found->in_collective), found->operation, name_of(found->in_step),
-                  found->step, to_seconds(found->waited)),
+      fmt::format(
+          "{} waits in {} of its program, and {} waits for it {} step {}, both for {:.1f} s; "
+          "every worker calls the same collectives between the same steps, and after an "
+          "align where workers take different numbers of steps",
+          name_of(found->in_collective), found->operation, name_of(found->elsewhere), where,
+          found->step, to_seconds(found->waited)),
       found->in_collective);
 }
 

@@ -1,20 +1,38 @@
 #include "membership/mutual_wait.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "telemetry/member_status.hpp"
 
 namespace syncopate {
 
 MutualWait::Place MutualWait::place_in(const wire::Heartbeat& heartbeat) {
-  if (heartbeat.computing()) {  // the loop has its turn
-    return heartbeat.program_waits() ? Place::collective : Place::elsewhere;
+  const bool has_turn = heartbeat.computing();  // the loop
+  return {.at_end = heartbeat.program_ended(),
+          .in_collective = heartbeat.program_waits(),
+          .in_step = !has_turn && (heartbeat.waiting() || heartbeat.standing_by()),
+          .operation = heartbeat.program_operation()};
+}
+
+MutualWait::Kind MutualWait::Place::kind() const {
+  if (at_end) {
+    return Kind::end;
   }
-  return heartbeat.waiting() || heartbeat.standing_by() ? Place::step : Place::elsewhere;
+  if (in_collective) {
+    return Kind::collective;
+  }
+  return in_step ? Kind::step : Kind::elsewhere;
+}
+
+/// A wait that a loop takes up again at once: in between it may look for Ctrl-C.
+bool MutualWait::is_glance(const Worker& worker, const Place& place) {
+  return worker.place.in_collective && !place.in_collective && !worker.glanced && !place.at_end &&
+         !place.operation.empty() && place.operation == worker.place.operation;
 }
 
 void MutualWait::joined(NodeId worker, TimePoint now) {
-  workers_[worker] = {.since = now, .heard = now, .operation = {}};
+  workers_[worker] = {.place = {}, .since = now, .stepped = now, .heard = now};
 }
 
 void MutualWait::on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now) {
@@ -23,44 +41,72 @@ void MutualWait::on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, Tim
     return;
   }
   Worker& worker = found->second;
-  const Place place = place_in(heartbeat);
-  if (place != worker.place || heartbeat.step() != worker.step) {
+  worker.heard = now;
+  if (std::exchange(worker.step, heartbeat.step()) != heartbeat.step()) {
+    worker.stepped = now;
+  }
+  Place place = place_in(heartbeat);
+  if (is_glance(worker, place)) {
+    worker.glanced = true;
+    return;
+  }
+  worker.glanced = false;
+  if (place.kind() != worker.place.kind()) {
     worker.since = now;
   }
-  worker.place = place;
-  worker.heard = now;
-  worker.step = heartbeat.step();
-  worker.operation = heartbeat.program_operation();
+  worker.place = std::move(place);
 }
 
 void MutualWait::forgive(Duration absence, TimePoint now) {
   for (auto& [node, worker] : workers_) {
     worker.since = std::min(worker.since + absence, now);
+    worker.stepped = std::min(worker.stepped + absence, now);
   }
 }
 
 /// Another thread of a program may carry out the collective beside the step of its loop.
-std::optional<MutualWait::Found> MutualWait::found(Duration patience, TimePoint now) const {
-  const auto first = std::ranges::find_if(
-      workers_, [](const auto& entry) { return entry.second.place == Place::collective; });
-  const auto other = std::ranges::find_if(workers_, [&](const auto& entry) {
+bool MutualWait::waits_in_vain(const Entry& in_collective, const Entry& other) {
+  const Place& one = in_collective.second.place;
+  const Place& place = other.second.place;
+  return in_collective.first != other.first && one.in_collective &&
+         (place.at_end || (place.in_step && !one.in_step)) &&
+         (place.operation.empty() || place.operation != one.operation);
+}
+
+/// Steps between workers of which one waits in a step could let it go on. Those without samples,
+/// which a worker takes in an align or at its end, let nobody out of a collective.
+TimePoint MutualWait::since(const Worker& worker) const {
+  const bool one_in_step = std::ranges::any_of(
+      workers_, [](const Entry& entry) { return entry.second.place.kind() == Kind::step; });
+  return one_in_step ? std::max(worker.since, worker.stepped) : worker.since;
+}
+
+bool MutualWait::all_wait(Duration patience, TimePoint now) const {
+  return std::ranges::all_of(workers_, [&](const Entry& entry) {
     const Worker& worker = entry.second;
-    return first != workers_.end() && worker.place == Place::step &&
-           (worker.operation.empty() || worker.operation != first->second.operation);
-  });
-  const bool all_wait = std::ranges::all_of(workers_, [&](const auto& entry) {
-    const Worker& worker = entry.second;
-    return worker.place != Place::elsewhere && now - worker.since >= patience &&
+    return worker.place.kind() != Kind::elsewhere && now - since(worker) >= patience &&
            now - worker.heard <= recent;
   });
-  if (!all_wait || first == workers_.end() || other == workers_.end()) {
+}
+
+std::optional<MutualWait::Found> MutualWait::found(Duration patience, TimePoint now) const {
+  if (!all_wait(patience, now)) {
     return std::nullopt;
   }
-  return Found{.in_collective = first->first,
-               .operation = program_wait_in(first->second.operation),
-               .in_step = other->first,
-               .step = other->second.step,
-               .waited = now - std::max(first->second.since, other->second.since)};
+  for (const Entry& one : workers_) {
+    const auto other = std::ranges::find_if(
+        workers_, [&](const Entry& entry) { return waits_in_vain(one, entry); });
+    if (other != workers_.end()) {
+      const Worker& elsewhere = other->second;
+      return Found{.in_collective = one.first,
+                   .operation = program_wait_in(one.second.place.operation),
+                   .elsewhere = other->first,
+                   .at_end = elsewhere.place.at_end,
+                   .step = elsewhere.step,
+                   .waited = now - std::max(since(one.second), since(elsewhere))};
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace syncopate

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/ids.hpp"
 #include "base/time.hpp"
@@ -12,10 +13,10 @@
 namespace syncopate {
 
 /// Finds programs that wait for each other in vain: the loop of one waits in a collective of its
-/// own, in which another one takes no part, since it waits in a step for the first one. A pure
-/// state machine.
+/// own, in which another one takes no part, since it waits in a step for the first one, or has come
+/// to its end and waits there. A pure state machine.
 ///
-/// For as long as the patience every worker must have done nothing but one of the two, and each
+/// For as long as the patience every worker must have done nothing but one of the three, and each
 /// must have been heard.
 ///
 /// Order:  heartbeats in the order of their arrival.
@@ -25,8 +26,9 @@ class MutualWait {
   struct Found {
     NodeId in_collective;
     std::string operation;  ///< in words
-    NodeId in_step;
-    std::uint64_t step = 0;
+    NodeId elsewhere;       ///< in a step, or at its end
+    bool at_end = false;
+    std::uint64_t step = 0;  ///< of `elsewhere`
     Duration waited{};
   };
 
@@ -40,18 +42,33 @@ class MutualWait {
   std::optional<Found> found(Duration patience, TimePoint now) const;
 
  private:
-  enum class Place { elsewhere, collective, step };
+  enum class Kind { elsewhere, step, collective, end };
+  /// What a heartbeat says of its program.
+  struct Place {
+    bool at_end = false;         ///< of its loop; its worker may go on with steps without samples
+    bool in_collective = false;  ///< another thread of it may take steps meanwhile, as in an align
+    bool in_step = false;
+    std::string operation;  ///< the collective that goes on, also where the loop computes; or empty
+
+    Kind kind() const;
+  };
   struct Worker {
-    Place place = Place::elsewhere;
-    TimePoint since;  ///< at this place, and in the same step
+    Place place;
+    TimePoint since;    ///< at this place
+    TimePoint stepped;  ///< the last time
     TimePoint heard;
     std::uint64_t step = 0;
-    std::string operation;
+    bool glanced = false;  ///< it has just left its wait, as if to look for a signal
   };
+  using Entry = std::pair<const NodeId, Worker>;
   /// A heartbeat that is older says nothing of now.
   static constexpr Duration recent = std::chrono::seconds(2);
 
   static Place place_in(const wire::Heartbeat& heartbeat);
+  static bool is_glance(const Worker& worker, const Place& place);
+  static bool waits_in_vain(const Entry& in_collective, const Entry& other);
+  TimePoint since(const Worker& worker) const;
+  bool all_wait(Duration patience, TimePoint now) const;
 
   std::map<NodeId, Worker> workers_;
 };

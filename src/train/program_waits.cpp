@@ -9,6 +9,11 @@ void ProgramWaits::loop_is_here() {
   loop_ = std::this_thread::get_id();
 }
 
+void ProgramWaits::loop_ends() {
+  const MutexLock lock(mutex_);
+  ended_ = true;
+}
+
 ProgramWaits::Operation::Operation(ProgramWaits& waits, std::function<std::string()> text)
     : waits_(waits) {
   const MutexLock lock(waits_.mutex_);
@@ -47,6 +52,11 @@ std::optional<std::string> ProgramWaits::operation() const {
 bool ProgramWaits::loop_waits() const {
   const MutexLock lock(mutex_);
   return waits_of_loop_ > 0;
+}
+
+bool ProgramWaits::loop_has_ended() const {
+  const MutexLock lock(mutex_);
+  return ended_;
 }
 
 }  // namespace syncopate

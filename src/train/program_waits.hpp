@@ -21,6 +21,8 @@ class ProgramWaits {
 
   /// The calling thread is the one whose loop trains.
   void loop_is_here();
+  /// It takes no further step, and waits for the loops of the other workers.
+  void loop_ends();
 
   /// A collective of the program, while it goes on.
   class Operation {
@@ -53,10 +55,12 @@ class ProgramWaits {
   std::optional<std::string> operation() const;
   /// True while the loop waits in one, or for a message, so that it computes nothing.
   bool loop_waits() const;
+  bool loop_has_ended() const;
 
  private:
   mutable Mutex mutex_;
   std::thread::id loop_ GUARDED_BY(mutex_);
+  bool ended_ GUARDED_BY(mutex_) = false;
   std::list<std::function<std::string()>> operations_ GUARDED_BY(mutex_);
   int waits_of_loop_ GUARDED_BY(mutex_) = 0;
 };

@@ -195,6 +195,7 @@ class LoopTraining::Worker {
   void finish() {
     complete_pass();
     finished_ = true;
+    job_->waits()->loop_ends();
     loop_.leave();
     if (task_) {
       std::exchange(task_, nullptr)->join();

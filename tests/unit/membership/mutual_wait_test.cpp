@@ -46,6 +46,21 @@ wire::Heartbeat in_step(std::uint64_t step) {
   return heartbeat;
 }
 
+/// Its loop has come to its end; by now its worker has taken that many steps.
+wire::Heartbeat at_end(std::uint64_t step) {
+  wire::Heartbeat heartbeat = in_step(step);
+  heartbeat.set_program_ended(true);
+  return heartbeat;
+}
+
+/// A loop waits for all others in an align, while another thread takes steps.
+wire::Heartbeat in_align(std::uint64_t step) {
+  wire::Heartbeat heartbeat = step % 2 == 0 ? in_step(step) : computing(step);
+  heartbeat.set_program_waits(true);
+  heartbeat.set_program_operation("allgather of 8 bytes");
+  return heartbeat;
+}
+
 /// Two workers of which `first` sends the one heartbeat and `second` the other for `seconds`.
 MutualWait after(double seconds, const wire::Heartbeat& of_first,
                  const wire::Heartbeat& of_second) {
@@ -64,7 +79,8 @@ TEST(MutualWait, FindsACollectiveAndAStepThatWaitForEachOther) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->in_collective, second);
   EXPECT_EQ(found->operation, "barrier");
-  EXPECT_EQ(found->in_step, first);
+  EXPECT_EQ(found->elsewhere, first);
+  EXPECT_FALSE(found->at_end);
   EXPECT_EQ(found->step, 9U);
   EXPECT_NEAR(to_seconds(found->waited), 5.9, 1e-6);
 }
@@ -89,6 +105,64 @@ TEST(MutualWait, FindsNothingWhereTheOtherProgramTakesPartBesideItsStep) {
   EXPECT_FALSE(after(60, beside, in_collective(7)).found(patience, at(60)));
   beside.set_program_operation("allreduce of 3 float32 (sum)");  // another one
   EXPECT_TRUE(after(60, beside, in_collective(7)).found(patience, at(60)));
+}
+
+/// Ten times a second `first` has taken one step more, and `second` says the same.
+MutualWait after_steps(double seconds, wire::Heartbeat (*of_first)(std::uint64_t),
+                       const wire::Heartbeat& of_second) {
+  MutualWait wait;
+  wait.joined(first, start);
+  wait.joined(second, start);
+  for (int tenth = 1; tenth <= static_cast<int>(10 * seconds); ++tenth) {
+    wait.on_heartbeat(first, of_first(tenth), at(tenth / 10.0));
+    wait.on_heartbeat(second, of_second, at(tenth / 10.0));
+  }
+  return wait;
+}
+
+TEST(MutualWait, FindsACollectiveThatAnEndedLoopDoesNotComeTo) {
+  const MutualWait wait = after_steps(6, at_end, in_collective(7));
+  EXPECT_FALSE(wait.found(std::chrono::seconds(6), at(6)));
+  const auto found = wait.found(patience, at(6));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->in_collective, second);
+  EXPECT_EQ(found->elsewhere, first);
+  EXPECT_TRUE(found->at_end);
+  EXPECT_EQ(found->step, 60U);
+  EXPECT_NEAR(to_seconds(found->waited), 5.9, 1e-6);
+}
+
+TEST(MutualWait, FindsAnAlignThatAnEndedLoopDoesNotComeTo) {
+  const auto found = after_steps(6, in_align, at_end(7)).found(patience, at(6));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->in_collective, first);
+  EXPECT_EQ(found->operation, "allgather of 8 bytes");
+  EXPECT_EQ(found->elsewhere, second);
+}
+
+TEST(MutualWait, FindsNothingWhereTheStepsOfAnAlignLetAnotherGoOn) {
+  EXPECT_FALSE(after_steps(60, in_align, in_step(7)).found(patience, at(60)));
+  EXPECT_FALSE(after_steps(60, in_align, computing(7)).found(patience, at(60)));
+}
+
+TEST(MutualWait, FindsNothingWhereAllLoopsHaveEnded) {
+  EXPECT_FALSE(after(60, at_end(9), at_end(9)).found(patience, at(60)));
+}
+
+TEST(MutualWait, FindsNothingWhereACollectiveOfAnEndedLoopGoesOn) {
+  wire::Heartbeat beside = at_end(9);
+  beside.set_program_operation("barrier");
+  EXPECT_FALSE(after(60, beside, in_collective(7)).found(patience, at(60)));
+}
+
+TEST(MutualWait, ALoopThatGlancesWaits) {
+  wire::Heartbeat glances = in_collective(7);
+  glances.set_program_waits(false);
+  MutualWait wait = after(6, in_step(9), in_collective(7));
+  wait.on_heartbeat(second, glances, at(6));
+  EXPECT_TRUE(wait.found(patience, at(6)));
+  wait.on_heartbeat(second, glances, at(6.1));
+  EXPECT_FALSE(wait.found(patience, at(6.1))) << "it computes while the collective goes on";
 }
 
 TEST(MutualWait, FindsNothingWhereAStepIsDoneMeanwhile) {
@@ -155,6 +229,18 @@ TEST(MutualWait, EndsTheJobWithTheWholeStory) {
       "1 (pid 101 on host) waits for it in the step after step 9, both for 21.0 s; every worker "
       "calls the same collectives between the same steps, and after an align where workers take "
       "different numbers of steps");
+}
+
+TEST(MutualWait, SaysThatTheOtherHasEnded) {
+  Membership membership = waiting_for_each_other(0, 1);
+  for (int passed = 2; passed <= 23; ++passed) {
+    membership.on_heartbeat(first, in_collective(7), at(passed));
+    membership.on_heartbeat(second, at_end(9), at(passed));
+  }
+  EXPECT_THAT(reason_of(membership.time_passed(at(23))),
+              testing::StartsWith("worker 0 (pid 100 on host) waits in barrier of its program, and "
+                                  "worker 1 (pid 101 on host) waits for it at the end of its loop, "
+                                  "after step 9, both for 21.0 s; "));
 }
 
 TEST(MutualWait, HasLessPatienceOnceTheUserHasRequestedTheEnd) {

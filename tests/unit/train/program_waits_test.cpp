@@ -43,6 +43,14 @@ TEST(ProgramWaits, AWaitThatBeganBeforeTheLoopEndsAlone) {
   EXPECT_TRUE(waits.loop_waits());
 }
 
+TEST(ProgramWaits, ALoopEndsForGood) {
+  ProgramWaits waits;
+  waits.loop_is_here();
+  EXPECT_FALSE(waits.loop_has_ended());
+  waits.loop_ends();
+  EXPECT_TRUE(waits.loop_has_ended());
+}
+
 TEST(ProgramWaits, TheCollectiveThatBeganFirstIsNamed) {
   ProgramWaits waits;
   EXPECT_EQ(waits.operation(), std::nullopt);
