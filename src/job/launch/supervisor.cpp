@@ -257,13 +257,22 @@ void Supervisor::reap() {
   }
 }
 
+/// A process that ended by itself has reported the reason to the coordinator; a killed one has not,
+/// nor has a program that left in a way of its own, such as `_exit(7)`.
+bool Supervisor::reports_its_end(int wait_status) const {
+  if (!WIFEXITED(wait_status)) {
+    return false;
+  }
+  const int status = WEXITSTATUS(wait_status);
+  return options_.programs == nullptr || end_.was_interrupted() || status == exit_status::success ||
+         status == exit_status::failure || status == exit_status::refused;
+}
+
 void Supervisor::ended(std::size_t index, int wait_status) {
   const bool killed_by_us = end_.killed();
   const bool was_killed_late = end_.restarted(index) > 0 && !end_.is_running(0);
   const JobEnd::Action action = end_.ended(index, wait_status);
-  // A process that ended by itself has reported the reason to the coordinator; a killed one has
-  // not.
-  const bool unreported = WIFSIGNALED(wait_status) && !killed_by_us && !was_killed_late;
+  const bool unreported = !reports_its_end(wait_status) && !killed_by_us && !was_killed_late;
   if (action == JobEnd::Action::restart) {
     restart_after_delay({index, wait_status});
   } else if (unreported || action == JobEnd::Action::report_loss) {

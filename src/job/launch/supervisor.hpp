@@ -113,6 +113,7 @@ class Supervisor {
   void take_signals();
   void close_output();
   void reap();
+  bool reports_its_end(int wait_status) const;
   void ended(std::size_t index, int wait_status);
   void act(JobEnd::Action action);
   void ask();
