@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from script_test import SYNCOPATE, TORCH, ScriptTest, clipped_reference, needs, reference
+from script_cases import SYNCOPATE, TORCH, ScriptTest, clipped_reference, needs, reference
 
 import torch
 

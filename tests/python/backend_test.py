@@ -12,7 +12,7 @@ import subprocess
 import sys
 import unittest
 
-from script_test import SYNCOPATE, TORCH, ScriptTest
+from script_cases import SYNCOPATE, TORCH, ScriptTest
 from syncopate_torch.kept_works import KeptWorks
 
 import torch

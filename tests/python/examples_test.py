@@ -11,7 +11,7 @@ import unittest
 
 import torch
 
-from script_test import SYNCOPATE, TORCH, ScriptTest, needs
+from script_cases import SYNCOPATE, TORCH, ScriptTest, needs
 
 SOURCE = pathlib.Path(__file__).parents[2]
 EXAMPLES = SOURCE / "examples/python"

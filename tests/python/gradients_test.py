@@ -11,7 +11,7 @@ import unittest
 
 import torch
 
-from script_test import SYNCOPATE, TORCH, ScriptTest
+from script_cases import SYNCOPATE, TORCH, ScriptTest
 import syncopate_torch as syncopate
 from syncopate_torch.rules import standing_for
 

@@ -8,7 +8,7 @@ import sys
 import unittest
 
 import syncopate_torch.horovod as hvd
-from script_test import SYNCOPATE, TORCH, ScriptTest, reference
+from script_cases import SYNCOPATE, TORCH, ScriptTest, reference
 
 import torch
 

@@ -16,7 +16,7 @@ import torch
 from torch.nn import functional
 
 import loops_scripts as scripts
-from script_test import LIMIT, SYNCOPATE, TORCH, ScriptTest
+from script_cases import LIMIT, SYNCOPATE, TORCH, ScriptTest
 from syncopate_torch.flat import FlatTensors, trained_tensors
 from syncopate_torch.rules import rule_of
 

@@ -10,7 +10,7 @@ import unittest
 
 import torch
 
-from script_test import SYNCOPATE, ScriptTest, reference
+from script_cases import SYNCOPATE, ScriptTest, reference
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs/migrating.md"
 LOSS = re.compile(r"^\[worker (\d)\] worker \1 of 2: loss ([0-9.]+)$", re.MULTILINE)

@@ -1,139 +1,19 @@
 #!/usr/bin/python3
-"""Goal:   a training script in Python joins a job by five calls and gets what a single process would compute; it
-        fails as a Python script does, and takes the others with it instead of hanging.
+"""Goal:   a training script in Python joins a job by five calls and gets what a single process would compute.
 Method: scripts.py under `syncopate run` and alone, compared with torch in this process.
 """
-import ast
-import importlib.util
-import inspect
 import json
 import os
-import pathlib
-import re
 import socket
 import subprocess
 import sys
-import tempfile
-import threading
 import unittest
 
 import torch
 from torch.nn import functional
 
 import scripts
-import syncopate_torch as syncopate
-
-SYNCOPATE = os.environ["SYNCOPATE"]
-SCRIPTS = str(pathlib.Path(__file__).with_name("scripts.py"))
-LIMIT = 200  # seconds, of one command
-# Tests of what a later torch has are defined there alone, where a lack of it fails them: in CI a skip is a failure.
-TORCH = tuple(int(number) for number in torch.__version__.split(".")[:2])
-os.environ["PYTHONWARNINGS"] = "ignore::UserWarning"  # PyPI's torch warns where NumPy is missing
-
-
-def needs(package):
-    """Skips a test where a package of PyPI is not installed; in CI the test fails instead."""
-    return unittest.skipUnless(importlib.util.find_spec(package) or "CI" in os.environ, f"package {package} is not installed")
-
-
-def reference():
-    """The parameters after the same steps over the whole dataset in one process."""
-    points, labels, network = scripts.problem()
-    optimizer = scripts.sgd(network)
-    for _ in range(scripts.STEPS):
-        optimizer.zero_grad()
-        functional.cross_entropy(network(points), labels).backward()
-        optimizer.step()
-    return scripts.parameters_of(network)
-
-
-def clipped_reference():
-    """The parameters after the same steps in one process, with clipped gradients and a rate that falls."""
-    points, labels, network = scripts.problem()
-    optimizer = scripts.sgd(network)
-    schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
-    for _ in range(scripts.STEPS):
-        optimizer.zero_grad()
-        functional.cross_entropy(network(points), labels).backward()
-        torch.nn.utils.clip_grad_norm_(network.parameters(), 0.1)
-        optimizer.step()
-        schedule.step()
-    return scripts.parameters_of(network)
-
-
-class ScriptTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="syncopate-script-")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def start(self, command):
-        return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=LIMIT, check=False,
-                              cwd=self.folder)
-
-    def launch(self, workers, name, *arguments, options=()):
-        options = options if "--run-dir" in options else (*options, "--run-dir", "run")
-        return self.start([SYNCOPATE, "run", "-n", workers, *options, "--", sys.executable, "-B", SCRIPTS, name, *arguments])
-
-    def facts(self, done):
-        """What each worker said, by rank."""
-        self.assertEqual(done.returncode, 0, done.stderr)
-        said = [json.loads(line.split("] ", 1)[1]) for line in done.stderr.splitlines() if re.match(r"\[worker \d+\] {", line)]
-        return sorted(said, key=lambda facts: facts["rank"])
-
-    def assert_near(self, found, expected):
-        self.assertEqual(len(found), len(expected))
-        for value, right in zip(found, expected):
-            self.assertAlmostEqual(value, right, delta=1e-5)
-
-
-class Types(unittest.TestCase):
-    def test_the_stub_has_the_names_and_arguments_of_the_sources(self):
-        stub = ast.parse(pathlib.Path(syncopate.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
-        named = [node for node in stub.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
-        self.assertEqual({node.name for node in named}, set(syncopate.__all__))
-        for node in named:
-            with self.subTest(node.name):
-                self.compare(node, getattr(syncopate, node.name))
-
-    def compare(self, node, source):
-        if isinstance(node, ast.FunctionDef):
-            self.assertEqual([argument.arg for argument in node.args.args], list(inspect.signature(source).parameters))
-            return
-        functions = [member for member in node.body if isinstance(member, ast.FunctionDef) and not member.name.startswith("__")]
-        listed = {member.name for member in functions}
-        own = {name for name, member in vars(source).items() if inspect.isfunction(member) or isinstance(member, property)}
-        hidden = {"handle", "follow_samples", "follow", "keep_state", "job_state", "take_job_state", "summary_row", "batches",
-                  "resume", "expect_no_pass", "expect_step_size", "ends_first"}
-        self.assertEqual({name for name in own if not name.startswith("_")} - hidden, listed)
-        for member in functions:
-            found = getattr(source, member.name)
-            if not isinstance(found, property) and member.args.kwarg is None and member.name != "DistributedOptimizer":
-                self.assertEqual([argument.arg for argument in member.args.args], list(inspect.signature(found).parameters))
-
-    def test_the_stubs_of_other_modules_have_their_names_and_arguments(self):
-        for name in ("accelerate", "amp", "horovod", "lightning"):
-            path = pathlib.Path(syncopate.__file__).with_name(f"{name}.py")
-            source, stub = (self.declared(each) for each in (path, path.with_suffix(".pyi")))
-            with self.subTest(name):
-                self.assertEqual({each for each in source if "." not in each}, {each for each in stub if "." not in each})
-                for each, arguments in stub.items():
-                    self.assertEqual(arguments, source[each], each)
-
-    def declared(self, path):
-        """The arguments of the functions of a module and its classes, by name; None for a class."""
-        found = {}
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
-                found[node.name] = arguments_of(node)
-                for member in node.body:
-                    if isinstance(member, ast.FunctionDef):
-                        found[f"{node.name}.{member.name}"] = arguments_of(member)
-        return found
-
-
-def arguments_of(node):
-    return [each.arg for each in node.args.args] if isinstance(node, ast.FunctionDef) else None
+from script_cases import LIMIT, SCRIPTS, SYNCOPATE, TORCH, ScriptTest, reference
 
 
 class PlainVariables(ScriptTest):
@@ -148,18 +28,6 @@ class PlainVariables(ScriptTest):
         self.assertEqual([(facts["rank"], facts["size"]) for facts in said], [(0, 2), (1, 2)])
         for facts in said:
             self.assert_near(facts["parameters"], reference())
-
-
-    def test_ranks_of_mpirun_on_several_hosts_are_refused_at_once(self):
-        variables = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_LOCAL_RANK": "0",
-                     "OMPI_COMM_WORLD_LOCAL_SIZE": "1", "PMIX_NAMESPACE": "of-this-test"}
-        group = "import syncopate_torch, torch; torch.distributed.init_process_group('syncopate')"
-        for command, error in (([SCRIPTS, "whole_batch"], "ConfigError: Open MPI's mpirun has started 1 of 2 ranks on this"),
-                               (["-c", group], "MASTER_ADDR expected, but not set")):
-            done = subprocess.run([sys.executable, "-B", *command], cwd=self.folder, capture_output=True, text=True,
-                                  check=False, env={**os.environ, **variables}, timeout=LIMIT)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn(error, done.stderr)
 
 
 class Training(ScriptTest):
@@ -341,104 +209,6 @@ class Training(ScriptTest):
             self.assertEqual(facts["first"], [7, 3])
             self.assertEqual(facts["all"], [[0, 0], [1, 2], [2, 4]])
             self.assertEqual(facts["rank"], rank)
-
-
-class Failing(ScriptTest):
-    def test_a_script_that_raises_ends_the_job_with_its_traceback(self):
-        for rank in (0, 1):
-            with self.subTest(rank=rank):
-                done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", f"run{rank}", "--", sys.executable, "-B", SCRIPTS,
-                                   "raises", rank])
-                self.assertEqual(done.returncode, 1)
-                lines = [line for line in done.stderr.splitlines() if line.startswith("[worker")]
-                self.assertEqual(lines[0], f"[worker {rank}] Traceback (most recent call last):")
-                self.assertIn(f"[worker {rank}] ValueError: the loss of this script is strange", lines)
-                others = [line for line in lines if line.startswith(f"[worker {1 - rank}]")]
-                self.assertTrue(any("the loss of this script is strange" in line for line in others) or not others, lines)
-
-    def test_a_collective_of_one_worker_and_a_step_of_another_end_the_job(self):
-        for scheme, what, words in (("ssgd", "barrier", "barrier of its program"),
-                                    ("nbssgd", "allreduce_async", "allreduce of 3 float32 (sum) of its program"),
-                                    ("local-sgd", "receive", "a send or a receive of its program")):
-            with self.subTest(scheme):
-                done = self.launch(2, "apart", scheme, what, options=("--run-dir", scheme, "--wait-limit", 6))
-                self.assertEqual(done.returncode, 2, done.stderr)
-                self.assertRegex(done.stderr, rf"(?m)^syncopate: worker 0 \(pid .*\) waits in {re.escape(words)}, and worker 1 "
-                                              r"\(pid .*\) waits for it in the step after step \d+, both for \d\.\d s; every")
-                self.assertIn("[worker 1] syncopate_torch.errors.ConfigError: worker 0 ", done.stderr)
-
-    def test_modules_that_differ_are_named_by_their_first_difference(self):
-        for how, words in (("frozen", r"worker 1 has 2.weight, a trained parameter of "
-                                      r"torch.float32 with .*, where that of worker 0 has 0.bias, a trained"),
-                           ("buffer", r"worker 1 has scale, a buffer of torch.float32 with the shape \[3\], where that of "
-                                      "worker 0 has nothing more"),
-                           ("buffer of optimizer", r"worker 1 has first, a buffer .* \[4\], where that of worker 0 has first, .*"),
-                           ("type", "worker 1 has 0.weight, a parameter of torch.float64 .*, where that of worker 0 has 0.weight")):
-            with self.subTest(how):
-                done = self.launch(2, "differs", how, options=("--run-dir", how.replace(" ", "-")))
-                self.assertNotEqual(done.returncode, 0)
-                self.assertRegex(done.stderr, f"ConfigError: the module of {words}")
-
-    def test_one_request_ends_a_job_whose_programs_wait_for_each_other(self):
-        """Under esync worker 1 goes on with steps of its own."""
-        for scheme, what, words in (("ssgd", "barrier", "waits in barrier of its program, and worker 1"),
-                                    ("esync", "receive", r".*, in a send or a receive of its program after step 3")):
-            with self.subTest(scheme):
-                command = [SYNCOPATE, "run", "-n", 2, "--run-dir", scheme, "--wait-limit", 300, "--", sys.executable, "-B",
-                           SCRIPTS, "apart", scheme, what]
-                with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                      text=True, cwd=self.folder) as running:
-                    limit = threading.Timer(LIMIT, running.kill)  # then its output ends
-                    limit.start()
-                    said = ""
-                    while '"waits"' not in said:
-                        said = running.stdout.readline()
-                        self.assertTrue(said)
-                    running.terminate()
-                    said = running.communicate()[0]
-                    limit.cancel()
-                self.assertEqual(running.returncode, 130, said)
-                self.assertRegex(said, rf"(?m)^syncopate: .*worker 0 \(pid \d+ on [^)]*\) ?{words}")
-
-    def test_a_worker_that_waits_in_a_collective_learns_why_another_has_ended(self):
-        for scheme, what in (("ssgd", "barrier"), ("ssgd", "synchronize"), ("ssgd", "align"), ("esync", "align"),
-                             ("asgd", "allreduce")):
-            with self.subTest(scheme, what=what):
-                pipe = os.path.join(self.folder, f"{scheme}-{what}.pipe")
-                os.mkfifo(pipe)
-                done = self.launch(2, "raises_while_another_waits", scheme, what, pipe,
-                                   options=("--run-dir", f"{scheme}-{what}"))
-                self.assertEqual(done.returncode, 1)
-                self.assertRegex(done.stderr, r'"caught": "Error: worker 1 .*the script left its loop by ValueError: the loss')
-
-    def test_a_script_that_exits_with_a_status_ends_the_job(self):
-        for how, words in (("3", "the script has ended with exit status 3"),
-                           ("no such file", "the script has ended with exit status 1: no such file"),
-                           ("3, in a block", "the script has ended with exit status 3"),
-                           ("3, passed on", "the script has ended with exit status 3")):
-            with self.subTest(how):
-                done = self.launch(2, "exits", how, options=("--run-dir", re.sub(r"\W+", "-", how)))
-                self.assertEqual(done.returncode, 1, done.stderr)
-                self.assertRegex(done.stderr, rf"(?m)^\[worker 0\] .*Error: .*{words}$")
-                self.assertNotIn('"parameters"', done.stderr)
-                self.assertRegex(done.stderr, rf"(?m)^syncopate: worker 1 .*: {words}$")
-
-    def test_a_script_that_exits_without_an_error_ends_its_loop(self):
-        for how in ("0", "0, in a block", "3, caught"):
-            with self.subTest(how):
-                [facts] = self.facts(self.launch(2, "exits", how, options=("--run-dir", re.sub(r"\W+", "-", how))))
-                self.assertEqual((facts["rank"], facts["steps"]), (0, 20))
-
-    def test_an_optimizer_that_raises(self):
-        done = self.launch(2, "optimizer_fails")
-        self.assertIn('"caught": "of the optimizer"', done.stderr)
-
-    def test_a_library_that_is_missing(self):
-        done = subprocess.run([sys.executable, "-c", "import syncopate_torch"], capture_output=True, text=True, check=False,
-                              env={**os.environ, "SYNCOPATE_LIBRARY": "/no/such/libsyncopate.so"})
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("ImportError: cannot load Syncopate's library", done.stderr)
-        self.assertIn("set SYNCOPATE_LIBRARY", done.stderr)
 
 
 if __name__ == "__main__":

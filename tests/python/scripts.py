@@ -1,4 +1,4 @@
-"""Training scripts for script_test.py: scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
+"""Training scripts for script_test.py and script_ends_test.py: scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
 import contextlib
 import json
 import os
@@ -207,6 +207,19 @@ def apart(scheme, what):
         functional.cross_entropy(network(points[:16]), labels[:16]).backward()
         optimizer.step()
     optimizer.finish()
+
+
+def ends_apart(scheme, what):
+    """After three steps worker 0 waits in something that worker 1 does not come to: its script ends."""
+    job = syncopate.init(scheme)
+    points, labels, network = problem()
+    optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=32)
+    for _ in range(3):
+        optimizer.zero_grad()
+        functional.cross_entropy(network(points[:16]), labels[:16]).backward()
+        optimizer.step()
+    if job.rank == 0:
+        {"barrier": job.barrier, "align": optimizer.align}[what]()
 
 
 def differs(how):
@@ -442,7 +455,7 @@ def exits(how):
             functional.cross_entropy(network(points), labels).backward()
             optimizer.step(weight=32)
             if job.rank == 1 and step == 5:
-                sys.exit(status)
+                (os._exit if where == "at once" else sys.exit)(status)
         optimizer.finish()
         say(rank=job.rank, steps=step + 1, parameters=parameters_of(network))
 

@@ -8,7 +8,7 @@ import re
 import sys
 import unittest
 
-from script_test import SYNCOPATE, TORCH, ScriptTest, needs
+from script_cases import SYNCOPATE, TORCH, ScriptTest, needs
 
 SOURCE = pathlib.Path(__file__).parents[2]
 PAGES = ("README.md", "python/README.md", "docs/python.md")

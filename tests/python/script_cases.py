@@ -1,0 +1,78 @@
+"""What tests of training scripts share: the launcher, what each worker says, and what one process would compute."""
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch
+from torch.nn import functional
+
+import scripts
+
+SYNCOPATE = os.environ["SYNCOPATE"]
+SCRIPTS = str(pathlib.Path(__file__).with_name("scripts.py"))
+LIMIT = 200  # seconds, of one command
+# Tests of what a later torch has are defined there alone, where a lack of it fails them: in CI a skip is a failure.
+TORCH = tuple(int(number) for number in torch.__version__.split(".")[:2])
+os.environ["PYTHONWARNINGS"] = "ignore::UserWarning"  # PyPI's torch warns where NumPy is missing
+
+
+def needs(package):
+    """Skips a test where a package of PyPI is not installed; in CI the test fails instead."""
+    return unittest.skipUnless(importlib.util.find_spec(package) or "CI" in os.environ, f"package {package} is not installed")
+
+
+def reference():
+    """The parameters after the same steps over the whole dataset in one process."""
+    points, labels, network = scripts.problem()
+    optimizer = scripts.sgd(network)
+    for _ in range(scripts.STEPS):
+        optimizer.zero_grad()
+        functional.cross_entropy(network(points), labels).backward()
+        optimizer.step()
+    return scripts.parameters_of(network)
+
+
+def clipped_reference():
+    """The parameters after the same steps in one process, with clipped gradients and a rate that falls."""
+    points, labels, network = scripts.problem()
+    optimizer = scripts.sgd(network)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+    for _ in range(scripts.STEPS):
+        optimizer.zero_grad()
+        functional.cross_entropy(network(points), labels).backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 0.1)
+        optimizer.step()
+        schedule.step()
+    return scripts.parameters_of(network)
+
+
+class ScriptTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="syncopate-script-")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def start(self, command):
+        return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=LIMIT, check=False,
+                              cwd=self.folder)
+
+    def launch(self, workers, name, *arguments, options=()):
+        options = options if "--run-dir" in options else (*options, "--run-dir", "run")
+        return self.start([SYNCOPATE, "run", "-n", workers, *options, "--", sys.executable, "-B", SCRIPTS, name, *arguments])
+
+    def facts(self, done):
+        """What each worker said, by rank."""
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = [json.loads(line.split("] ", 1)[1]) for line in done.stderr.splitlines() if re.match(r"\[worker \d+\] {", line)]
+        return sorted(said, key=lambda facts: facts["rank"])
+
+    def assert_near(self, found, expected):
+        self.assertEqual(len(found), len(expected))
+        for value, right in zip(found, expected):
+            self.assertAlmostEqual(value, right, delta=1e-5)
