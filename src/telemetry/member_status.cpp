@@ -7,7 +7,7 @@ namespace syncopate {
 wire::Heartbeat to_wire(const MemberStatus& status) {
   wire::Heartbeat heartbeat;
   heartbeat.set_phase(status.phase);
-  heartbeat.set_step(whole_of(status.metrics[Metric::steps]));
+  heartbeat.set_step(whole_of(status.metrics[Metric::steps]) + status.empty_steps);
   heartbeat.set_computing(status.computing);
   heartbeat.set_expected_seconds(to_seconds(status.expected));
   heartbeat.set_aggregate(status.aggregate);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +25,7 @@ struct MemberStatus {
   Duration expected{};      ///< of the step in hand, at most; zero: unknown
   std::string aggregate{};  ///< the algorithm that reduces where all workers synchronize
   MetricValues metrics{};
+  std::uint64_t empty_steps = 0;  ///< without samples, which the steps of `metrics` leave out
   Histogram staleness{};
   Histogram queue_length{};  ///< of a server: requests that waited when it took one
 };

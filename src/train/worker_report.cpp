@@ -45,7 +45,8 @@ void WorkerReport::count(Metric metric, std::uint64_t more) {
 
 void WorkerReport::step(const TrainingProgress& progress, std::uint64_t samples) {
   status_.update([&](MemberStatus& status) {
-    status.metrics.set(Metric::steps, progress.step);
+    status.empty_steps += options_.program && samples == 0 ? 1 : 0;
+    status.metrics.set(Metric::steps, progress.step - status.empty_steps);
     status.metrics.add(Metric::samples, samples);
   });
 }
@@ -54,7 +55,7 @@ void WorkerReport::progress(const TrainingProgress& progress, double epoch) {
   const Duration session = progress.training - options_.start.training;
   status_.update([&](MemberStatus& status) {
     MetricValues& metrics = status.metrics;
-    metrics.set(Metric::steps, progress.step);
+    metrics.set(Metric::steps, progress.step - status.empty_steps);
     metrics.set(Metric::rounds, progress.round);
     metrics.set(Metric::epochs, epoch);
     metrics.set(Metric::job_samples, progress.samples);

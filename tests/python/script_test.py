@@ -4,6 +4,7 @@ Method: scripts.py under `syncopate run` and alone, compared with torch in this 
 """
 import json
 import os
+import pathlib
 import socket
 import subprocess
 import sys
@@ -134,6 +135,9 @@ class Training(ScriptTest):
                 shares = [worker[name] for name in ("computing_time_ratio", "communication_ratio", "wait_ratio")]
                 self.assertTrue(all(0 <= share <= 1.01 for share in shares), worker)
                 self.assertGreater(shares[0], 0)
+            recorded = json.loads(pathlib.Path(self.folder, scheme, "summary.json").read_text(encoding="utf-8"))["workers"]
+            self.assertEqual([(worker["steps"], worker["samples"]) for worker in recorded],
+                             [(worker["steps"], worker["samples"]) for worker in every["workers"]])
             lines = said[0]["table"].splitlines()
             self.assertRegex(lines[0], r"worker +steps +samples +rounds +seconds +samples/s +computing")
             self.assertEqual(len(lines), 3)

@@ -49,6 +49,8 @@ TEST(Metrics, TravelInAHeartbeat) {
   status.metrics.set(Metric::bytes_sent, std::uint64_t{1} << 50);
   const wire::Heartbeat heartbeat = to_wire(status);
   EXPECT_EQ(heartbeat.step(), 12U);
+  status.empty_steps = 3;
+  EXPECT_EQ(to_wire(status).step(), 15U) << "a step without samples is a step on the way";
   const MetricValues values = metrics_in(heartbeat);
   EXPECT_EQ(values[Metric::steps], 12);
   EXPECT_EQ(values[Metric::dropped_gradients], 3);
