@@ -7,10 +7,8 @@ Started by `syncopate run -n 2 -- python3 train.py`, torchrun, mpirun or srun: e
 starts none. For scripts of package `lightning`, and of `pytorch_lightning` where they import it first.
 """
 import contextlib
-import importlib
 import io
 import pickle
-import sys
 import warnings
 
 import torch
@@ -19,38 +17,15 @@ from syncopate_torch.alignment import EQUAL_STEPS, resolved_options
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.group import host_values
 from syncopate_torch.job import init
+from syncopate_torch.lightning_package import (BatchSizeFinder, ClusterEnvironment, LearningRateFinder, ModelCheckpoint,
+                                               ParallelStrategy, StochasticWeightAveraging, Timer, extract_batch_size,
+                                               is_overridden, rank_zero_only)
 from syncopate_torch.loaders import (has_length, order_of_the_job, overfit_loader, part_loader, resume_order,
                                      training_loader)
 from syncopate_torch.optimizer import DistributedOptimizer
 from syncopate_torch.rules import expect_whole_steps
 from syncopate_torch.stepper import Stepper
 
-
-def _package():
-    """The name of the Lightning package that the script uses."""
-    if "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:
-        return "pytorch_lightning"
-    for name in ("lightning.pytorch", "pytorch_lightning"):
-        with contextlib.suppress(ModuleNotFoundError):
-            return importlib.import_module(name).__name__
-    raise ImportError("syncopate_torch.lightning needs PyTorch Lightning; pip install lightning")
-
-
-_NAME = _package()
-
-
-def _from_lightning(module, *names):
-    found = importlib.import_module(f"{_NAME}.{module}")
-    return [getattr(found, name) for name in names]
-
-
-(ParallelStrategy,) = _from_lightning("strategies", "ParallelStrategy")
-(ClusterEnvironment,) = _from_lightning("plugins.environments", "ClusterEnvironment")
-BatchSizeFinder, LearningRateFinder, ModelCheckpoint, StochasticWeightAveraging, Timer = _from_lightning(
-    "callbacks", "BatchSizeFinder", "LearningRateFinder", "ModelCheckpoint", "StochasticWeightAveraging", "Timer")
-(extract_batch_size,) = _from_lightning("utilities.data", "extract_batch_size")
-(is_overridden,) = _from_lightning("utilities.model_helpers", "is_overridden")
-(rank_zero_only,) = _from_lightning("utilities.rank_zero", "rank_zero_only")
 
 _PRECISIONS = ("32-true", "bf16-mixed")
 # What a `ModelCheckpoint` knows of the files that it has written.
@@ -134,6 +109,7 @@ class SyncopateStrategy(ParallelStrategy):
         self._optimizer, self._groups = None, 0  # of the job; once
         self._steps_since_alignment = False
         self._in_step = False
+        self._sent, self._log_dir, self._own_log_dir = None, None, None
         self._samples, self._first_samples = 0, 0  # of the batches since the last step
         self._batch_samples, self._scale = 0, 1  # of the last batch
 
@@ -228,6 +204,7 @@ class SyncopateStrategy(ParallelStrategy):
             iter(self._trainer.fit_loop._data_fetcher)
         self._expect_epochs()
         self._groups = len(self.distributed_optimizer.param_groups)
+        self._share_log_dir()
 
     def _expect_epochs(self):
         """Errors: ConfigError, where the trainer counts the steps of a worker, and the scheme gives each its own."""
@@ -309,6 +286,10 @@ class SyncopateStrategy(ParallelStrategy):
         self._align("the end of training")
         self.distributed_optimizer.finish()
         self._share_paths()
+
+    def _share_log_dir(self):
+        """`Trainer.log_dir` broadcasts a text that is the same in each step, so that from here on a step sends none."""
+        self._log_dir, self._own_log_dir = self._trainer.log_dir, self._sent
 
     def _share_paths(self):
         """Of the checkpoints that worker 0 has written: their names have its number of steps."""
@@ -444,7 +425,10 @@ class SyncopateStrategy(ParallelStrategy):
     def broadcast(self, obj, src=0):
         if self.job.size == 1:
             return obj
+        if self._in_step and obj is not None and obj == self._own_log_dir:
+            return self._log_dir
         self._expect_no_step("broadcast")
+        self._sent = obj
         self._align("a broadcast")
         content = pickle.dumps(obj) if self.job.rank == src else b""
         length = self.job.broadcast(torch.tensor([len(content)]), src)

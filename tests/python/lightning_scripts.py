@@ -240,6 +240,22 @@ def tests_the_best():
                 is_there=pathlib.Path(saves.best_model_path).is_file())
 
 
+def logs_in_each_step():
+    """Each step asks for the folder of worker 0's logger."""
+
+    class Logs(Points):
+        def training_step(self, batch, index):
+            self.folders.add(self.trainer.log_dir)
+            return super().training_step(batch, index)
+
+    strategy = SyncopateStrategy("esync")
+    logger = lightning.pytorch.loggers.CSVLogger(f"logs of {strategy.job.rank}")
+    training, model = lightning.Trainer(strategy=strategy, max_epochs=2, **{**QUIET, "logger": logger}), Logs()
+    model.folders = set()
+    training.fit(model, DataLoader(dataset(), batch_size=4, shuffle=True))
+    scripts.say(rank=training.global_rank, folders=sorted(model.folders))
+
+
 def mixed():
     training, model = trainer("ssgd", precision="bf16-mixed"), Points()
     training.fit(model, DataLoader(dataset(), batch_size=scripts.SAMPLES // 2))

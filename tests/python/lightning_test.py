@@ -115,6 +115,10 @@ if TORCH >= (2, 0):
             for rank, facts in enumerate(self.said("overfits")):
                 self.assertEqual(facts["order"], list(range(rank, 16, 2)) * 3)
 
+        def test_the_folder_of_the_logger_in_each_step(self):
+            for facts in self.said("logs_in_each_step"):
+                self.assertEqual(facts["folders"], ["logs of 0/lightning_logs/version_0"])
+
         def test_mixed_precision(self):
             for facts in self.said("mixed"):
                 for found, right in zip(facts["parameters"], reference()):
