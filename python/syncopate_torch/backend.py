@@ -15,7 +15,7 @@ from torch._C._distributed_c10d import AllgatherOptions
 from syncopate_torch import _c, checks
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.futures import CallbackThread
-from syncopate_torch.group import bytes_of, host_values, opened_group, operation, values
+from syncopate_torch.group import bytes_of, host_values, opened_group, operation, root_among, values
 from syncopate_torch.kept_works import KeptWorks
 from syncopate_torch.mixed import backends_of, by_device, group_for
 from syncopate_torch.rendezvous import job_of_group
@@ -128,12 +128,13 @@ class ProcessGroup(distributed.ProcessGroup):
     @also_plain(distributed.ReduceOptions, "root", "op")
     @by_device
     def reduce(self, tensors, opts):
-        return self._reduction("reduce", tensors[0], _name_of(opts.reduceOp), opts.rootRank)
+        return self._reduction("reduce", tensors[0], _name_of(opts.reduceOp), self._root_of(opts))
 
     @also_plain(distributed.BroadcastOptions, "root")
     @by_device
     def broadcast(self, tensors, opts):
-        return self._each(tensors, lambda tensor: self._broadcast(tensor, opts.rootRank))
+        root = self._root_of(opts)
+        return self._each(tensors, lambda tensor: self._broadcast(tensor, root))
 
     @also_plain(distributed.BarrierOptions)
     def barrier(self, opts):
@@ -171,12 +172,12 @@ class ProcessGroup(distributed.ProcessGroup):
     @also_plain(distributed.GatherOptions, "root")
     @by_device
     def gather(self, outputs, inputs, opts):
-        own = host_values(inputs[0])
-        is_root = opts.rootRank == self._own_rank
+        own, root = host_values(inputs[0]), self._root_of(opts)
+        is_root = root == self._own_rank
         if is_root:
             checks.expect_one_for_each("gather", "output", outputs[0], own, self._own_size)
         arrived = torch.empty((self._own_size, *own.shape), dtype=own.dtype, device="cpu") if is_root else None
-        handle = self._begin("gather", own.data_ptr(), bytes_of(own), arrived.data_ptr() if is_root else None, opts.rootRank)
+        handle = self._begin("gather", own.data_ptr(), bytes_of(own), arrived.data_ptr() if is_root else None, root)
         if not is_root:
             return self._work(handle, [], keeps=own)
         return self._work(handle, outputs[0], lambda: _copy_all(outputs[0], arrived), own)
@@ -186,12 +187,11 @@ class ProcessGroup(distributed.ProcessGroup):
     def scatter(self, outputs, inputs, opts):
         place = outputs[0]
         own = torch.empty(place.shape, dtype=place.dtype, device="cpu")
-        parts = None
-        if opts.rootRank == self._own_rank:
+        parts, root = None, self._root_of(opts)
+        if root == self._own_rank:
             checks.expect_one_for_each("scatter", "input", inputs[0], place, self._own_size)
             parts = _as_one(inputs[0])
-        handle = self._begin("scatter", None if parts is None else parts.data_ptr(), bytes_of(own), own.data_ptr(),
-                             opts.rootRank)
+        handle = self._begin("scatter", None if parts is None else parts.data_ptr(), bytes_of(own), own.data_ptr(), root)
         return self._work(handle, [place], lambda: place.copy_(own), parts)
 
     @also_plain(distributed.ReduceScatterOptions, "op")
@@ -345,6 +345,9 @@ class ProcessGroup(distributed.ProcessGroup):
     def _alltoall(self, own, own_bytes, arrived, arrived_bytes):
         lengths = [(ctypes.c_size_t * self._own_size)(*each) for each in (own_bytes, arrived_bytes)]
         return self._begin("alltoall", own.data_ptr(), lengths[0], arrived.data_ptr(), lengths[1])
+
+    def _root_of(self, opts):
+        return root_among(opts.rootRank, self._own_size)
 
     def _row_bytes(self, tensor, splits):
         """The bytes of each rank's rows."""

@@ -1,6 +1,7 @@
 """Collectives of all workers of a job, or of some."""
 import collections
 import ctypes
+import sys
 import weakref
 
 import torch
@@ -15,6 +16,8 @@ TYPES = {torch.float32: 0, torch.float64: 1, torch.int32: 2, torch.int64: 3, tor
 # In the order of syncopate_operation.
 OPERATIONS = {"sum": 0, "product": 1, "min": 2, "max": 3, "and": 4, "or": 5, "xor": 6}
 
+# Others may be wrappers around tensors.
+_HAVE_MEMORY = (torch.Tensor, torch.nn.Parameter)
 
 # Operations whose works have gone before they ended: their handles, and what they read and write.
 _going_on = collections.deque()
@@ -42,7 +45,7 @@ class Work:
         """The tensor with the result, once the collective has ended. Errors: those of the collective."""
         _c.wait(self._handle)
         if self._host is not None and self._host.data_ptr() != self._result.data_ptr():
-            with torch.no_grad():
+            with changing([self._result]), torch.no_grad():
                 self._result.copy_(self._host)
         self._host = None
         self._free.peek()[2][1].clear()
@@ -115,7 +118,8 @@ class Group(NotCopied):
     def reduce(self, tensor, root=0, op="sum"):
         """Replaces a tensor by its reduction on member `root`, and returns it; that of the others stays."""
         host = host_values_to_change(tensor)
-        return Work(self._made("reduce", host.data_ptr(), *values(host), operation(op), root), tensor, host).wait()
+        return Work(self._made("reduce", host.data_ptr(), *values(host), operation(op),
+                               root_among(root, self.size)), tensor, host).wait()
 
     def reduce_scatter(self, tensor, op="sum"):
         """This member's block of the reduction of a tensor, whose first dimension has the blocks of all members."""
@@ -135,7 +139,7 @@ class Group(NotCopied):
     def broadcast_async(self, tensor, root=0):
         """As `broadcast`, but returns a `Work` at once."""
         host = host_values_to_change(tensor)
-        return Work(self._made("broadcast", host.data_ptr(), bytes_of(host), root), tensor, host)
+        return Work(self._made("broadcast", host.data_ptr(), bytes_of(host), root_among(root, self.size)), tensor, host)
 
     def allgather(self, tensor):
         """The tensors of all members, by rank: they have the same type and shape."""
@@ -203,10 +207,38 @@ def values(tensor):
 
 def host_values(tensor):
     """The values next to each other in the memory of the host: the tensor's own, where they are so already.
-    Errors: ConfigError, for a sparse tensor."""
+    Errors: ConfigError, for a sparse tensor, and for one that stands for others, such as a DTensor."""
+    tensor = _with_memory(tensor)
     if tensor.layout != torch.strided:
         raise ConfigError("a collective takes dense tensors, found a sparse one: call to_dense() before")
     return tensor.detach().cpu().contiguous().resolve_conj().resolve_neg()
+
+
+def _with_memory(tensor):
+    """The tensor, or that which a functional collective of torch has promised, once it is there."""
+    if type(tensor) in _HAVE_MEMORY:
+        return tensor
+    functional = sys.modules.get("torch.distributed._functional_collectives")
+    if functional is not None and isinstance(tensor, getattr(functional, "AsyncCollectiveTensor", ())):
+        tensor.trigger_wait()
+        return tensor.elem
+    if hasattr(tensor, "__tensor_flatten__"):
+        raise ConfigError(f"a collective takes tensors with memory of their own, found a {type(tensor).__name__}: pass its "
+                          "to_local(), or the tensors that it consists of")
+    return tensor
+
+
+def changing(tensors):
+    """The mode in which tensors may change, whatever that of the thread is: those of torch.inference_mode change in that
+    alone."""
+    return torch.inference_mode(any(each.is_inference() for each in tensors))
+
+
+def root_among(root, size):
+    """A root's rank. Errors: ConfigError, for one that is none of `size` members."""
+    if not 0 <= root < size:
+        raise ConfigError(f"root {root} is no worker of this group, which has {size}")
+    return root
 
 
 def host_values_to_change(tensor):

@@ -26,6 +26,7 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
         super().__init__()
         self._handles, self._finish, self._keeps, self._limit = handles, finish, keeps, None
         self._result, self._callbacks, self._parts = result, callbacks, parts
+        self._in_inference = torch.is_inference_mode_enabled()  # copies that it has made are of that mode
         self._free = None
         self._others = None
         self._error = None
@@ -115,7 +116,7 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
 
     def _make_result(self):
         if self._finish is not None:
-            with torch.no_grad():
+            with torch.inference_mode(self._in_inference or any(part.is_inference() for part in self._result)), torch.no_grad():
                 self._finish()
         self._leave_with(None)
 

@@ -33,6 +33,7 @@ def types_and_operations():
         "complex": lambda: dist.reduce(torch.ones(3, dtype=torch.complex64), 0, op=dist.ReduceOp.PRODUCT),
         "sparse": lambda: dist.all_reduce(torch.ones(3).to_sparse()),
         "tag": lambda: dist.isend(torch.ones(3), to, tag=5000),
+        "root": lambda: dist.broadcast(torch.ones(3), -1),
     })
     say(rank=dist.get_rank(), **found)
 

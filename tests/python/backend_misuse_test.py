@@ -52,6 +52,7 @@ class Arguments(MisuseTest):
                 "complex": "complex values have SUM and AVG, found product: reduce torch.view_as_real",
                 "sparse": "make the gradient dense",
                 "tag": "from 0 to 4095, found 5000",
+                "root": "root -1 is no worker of this group, which has 2",
             })
 
     def test_tensors_and_lists_that_do_not_fit_are_refused_before_anything_is_sent(self):

@@ -264,6 +264,65 @@ def functional_collectives():
         part=functional.reduce_scatter_tensor(own, "sum", 0, group).tolist())
 
 
+def promised_tensors():
+    """What a functional collective returns is a wrapper around a tensor that comes later."""
+    from torch.distributed import _functional_collectives as functional
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Shard, distribute_tensor
+    dist.init_process_group("syncopate")
+    rank, group = dist.get_rank(), dist.group.WORLD
+
+    def promised():
+        return functional.all_reduce(torch.arange(4.0) + rank, "sum", group)  # 1, 3, 5, 7
+
+    reduced, everyone, block = promised(), torch.zeros(8), torch.zeros(2)
+    kind = type(reduced).__name__
+    dist.all_reduce(reduced)
+    sent = promised()
+    dist.broadcast(sent, 0)
+    dist.all_gather_into_tensor(everyone, promised())
+    dist.reduce_scatter_tensor(block, promised())
+    parts = [torch.zeros(4), torch.zeros(4)]
+    dist.all_gather(parts, promised())
+    if rank == 0:
+        dist.send(promised(), 1)
+        here = torch.tensor([1.0, 3, 5, 7])
+    else:
+        here = promised()
+        dist.recv(here.zero_(), 0)
+    mesh = init_device_mesh("cpu", (2,))
+    try:
+        dist.all_reduce(distribute_tensor(torch.ones(4), mesh, [Shard(0)]))
+        refused = ""
+    except syncopate_torch.ConfigError as error:
+        refused = str(error)
+    say(rank=rank, kind=kind, reduced=reduced.tolist(), sent=sent.tolist(), everyone=everyone.tolist(), block=block.tolist(),
+        parts=[each.tolist() for each in parts], here=here.tolist(), refused=refused)
+
+
+def inference_mode():
+    """Collectives that begin in that mode end in a thread, or at a place, that has not."""
+    dist.init_process_group("syncopate")
+    rank = dist.get_rank()
+    with torch.inference_mode():
+        own, places = torch.full((2,), rank + 1.0), [torch.empty(2) for _ in range(2)]
+        work = dist.all_gather(places, own, async_op=True)
+        mean = torch.full((2, 3), rank + 1.0).t()
+        divided = dist.all_reduce(mean, dist.ReduceOp.AVG, async_op=True)
+        future = dist.all_gather([torch.empty(2) for _ in range(2)], own, async_op=True).get_future()
+        ended = threading.Event()
+        future.add_done_callback(lambda _: ended.set())
+        ended.wait()
+        said = sum(each.sum().item() for each in future.value())
+    work.wait()
+    divided.wait()
+    outside = torch.zeros(3, 2).t()
+    with torch.inference_mode():
+        late = dist.all_reduce(outside, dist.ReduceOp.AVG, async_op=True)
+    late.wait()
+    say(rank=rank, places=[each.tolist() for each in places], mean=mean.tolist(), future=said, outside=outside.tolist())
+
+
 def tensors_in_parts():
     """A tensor, a network and its training, all divided over the ranks, and whole."""
     from torch.distributed.device_mesh import init_device_mesh

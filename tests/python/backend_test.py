@@ -90,6 +90,11 @@ class Collectives(BackendTest):
             self.assertEqual(facts["alltoall"], [[10, 20] if is_root else [1, 2]])
             self.assertTrue(facts["barrier"])
 
+    def test_collectives_that_begin_in_inference_mode(self):
+        for facts in self.facts(self.launch(2, "inference_mode")):
+            self.assertEqual((facts["places"], facts["mean"]), ([[1, 1], [2, 2]], [[1.5, 1.5]] * 3))
+            self.assertEqual((facts["future"], facts["outside"]), (6, [[0, 0, 0]] * 2))
+
     def test_the_future_of_a_work_that_has_ended_is_done(self):
         for facts in self.facts(self.launch(2, "futures_of_ended_works")):
             self.assertEqual((facts["done"], facts["value"], facts["after"]), (True, [2, 2], 4))
@@ -214,6 +219,14 @@ if TORCH >= (2, 13):
             for facts in self.facts(self.launch(2, "functional_collectives")):
                 self.assertEqual((facts["total"], facts["gathered"]), ([1, 21], [0, 10, 1, 11]))
                 self.assertEqual(facts["part"], [21] if facts["rank"] else [1])
+
+        def test_tensors_that_a_functional_collective_has_promised(self):
+            for facts in self.facts(self.launch(2, "promised_tensors")):
+                self.assertEqual(facts["kind"], "AsyncCollectiveTensor")
+                self.assertEqual((facts["reduced"], facts["sent"]), ([2, 6, 10, 14], [1, 3, 5, 7]))
+                self.assertEqual((facts["everyone"], facts["parts"]), ([1, 3, 5, 7] * 2, [[1, 3, 5, 7]] * 2))
+                self.assertEqual((facts["block"], facts["here"]), ([[2, 6], [10, 14]][facts["rank"]], [1, 3, 5, 7]))
+                self.assertRegex(facts["refused"], r"found a DTensor: pass its to_local\(\)")
 
         def test_tensors_in_parts(self):
             rows = [[0, 1], [2, 3], [4, 5], [6, 7]]
