@@ -15,6 +15,8 @@ IN_ROUNDS = ("ssgd", "local-sgd", "diloco", "esync", "nbssgd")
 WAITING = ("ssp", "backup")
 # A step brings the model that all share, and waits for no worker.
 PULLING = ("asgd", "dc-asgd", "hogwild")
+# Where a worker hears of the samples of all only when it synchronizes with the server, which is not in each step.
+HEARD_NOW_AND_THEN = ("downpour", "easgd")
 # The workers take equally many steps, but for the last ones of an epoch.
 EQUAL_STEPS = ("local", "ssgd", "local-sgd", "diloco")
 
@@ -52,12 +54,13 @@ class Alignment:
     """
 
     def __init__(self, job, step, progress, scheme, options):
-        """step: a weak method, which takes one without samples. progress.round: the round that this worker saw last."""
+        """step: a weak method, which takes one without samples. progress: of this worker."""
         self._job, self._step, self._progress = job, step, progress
         racy = options.get("commit") == "racy"
         self._in_rounds = scheme in IN_ROUNDS and not racy
         self._steps_while_waiting = self._in_rounds or scheme in WAITING
         self._pulls = scheme in PULLING
+        self._counts = scheme in HEARD_NOW_AND_THEN
         self._thread, self._failure = None, None
         self._condition = threading.Condition()
         self._target = None  # None: until `_pause_steps`; otherwise until `_reached`
@@ -77,6 +80,8 @@ class Alignment:
             raise ConfigError(f"worker {self._job.rank} waits for all workers at {place}, but worker {others[0]} is "
                               "elsewhere: workers take different numbers of steps; let what they do together follow "
                               "epochs, not steps")
+        if self._counts:
+            self._progress.samples = sum(int(each) for each in self._gathered(self._progress.own_samples))
         if self._pulls:
             self._step()()
         if self._in_rounds:

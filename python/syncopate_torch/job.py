@@ -265,6 +265,11 @@ class Job(NotCopied):
         """`end()` comes before this worker leaves."""
         self._first_ends.append(end)
 
+    def steps_taken(self):
+        """Those of this worker's training; None before it begins."""
+        optimizer = self._state.last("optimizer")
+        return None if optimizer is None else optimizer.steps_taken
+
     def keep_state(self, kind, owner):
         """Puts the state of a sampler, an optimizer, a scheduler or a loss scale into that of the job."""
         self._state.keep(kind, owner)

@@ -8,11 +8,12 @@ import weakref
 import torch
 
 from syncopate_torch import _c
-from syncopate_torch.alignment import Alignment, resolved_options
+from syncopate_torch.alignment import HEARD_NOW_AND_THEN, Alignment, resolved_options
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.flat import frozen_tensors
 from syncopate_torch.last_words import ending_error, is_success, wait_until_read, words_of
 from syncopate_torch.overlap import GradientHooks
+from syncopate_torch.progress import Progress
 from syncopate_torch.replica import Replica
 from syncopate_torch.resting_sum import RestingSum
 from syncopate_torch.rules import rule_of, settings_of, standing_for
@@ -50,8 +51,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         super().__setstate__({})  # hooks alone: the groups and the state are those of `optimizer`
         self._job = job  # leaves after this
         self._module = module
-        self._progress = _Progress(on_round)
+        self._progress = Progress(on_round)
         self._end = None  # until the training begins
+        self._begun = {}  # what the job began with, of a state that goes on here
         job.keep_state("optimizer", self)
         self._first_rates, self._first_settings = _rates_of(optimizer), settings_of(optimizer)
         if job.size > 1:
@@ -59,12 +61,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
             for tensor in frozen_tensors(module):
                 job.broadcast(tensor)
         scheme_name, given = resolved_options(scheme or job.scheme, {**(job.options or {}), **(options or {})})
+        self._scheme = scheme_name
         self._weights = given.get("weights", "samples")
         self._batches_of_job = batch_size is None  # else the script has a loader of its own
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None,
                                 alone=self._is_alone(given), skips=given.get("on-nan") == "skip")
         self._sums = []
         self._handle = self._start(scheme, options, batch_size)
+        self._progress.adds_own = job.size == 1 or scheme_name in HEARD_NOW_AND_THEN
         self._alignment = Alignment(job, weakref.WeakMethod(self._step_without_samples), self._progress, scheme_name, given)
         # The replica lives until then: others may go on, and this worker's replica with them.
         self._end = weakref.finalize(self, _close, self._handle, self._replica, self._sums, self._alignment, self._progress,
@@ -87,10 +91,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._job.expect_step_size(batch_size)
         array, count = _c.options(options)
         rule, no_rule = rule_of(self.optimizer, self._replica.params)
-        rules, rule_count = _c.options(rule or standing_for(self.optimizer))
+        begins = {"scheme": self._scheme, "rate": self._first_rates[0] or 0, "rule": rule or standing_for(self.optimizer)}
+        # Rates and momenta of a schedule may differ by now, as may the numbers of steps that each worker has taken.
+        self._begun = self._begun if self._begun.get("scheme") == self._scheme else begins
+        rules, rule_count = _c.options(self._begun["rule"])
         settings = _c.TrainingOptions(
             size=ctypes.sizeof(_c.TrainingOptions), scheme=_c.text(scheme), options=array, option_count=count,
-            batch_size=whole_weight(batch_size or 0), learning_rate=self._first_rates[0] or 0, rule=rules, rule_count=rule_count,
+            batch_size=whole_weight(batch_size or 0), learning_rate=self._begun["rate"], rule=rules, rule_count=rule_count,
             has_no_rule=_c.text(no_rule))
         if self._replica.round_call is not None:
             settings.on_round = self._replica.round_call
@@ -139,7 +146,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._alignment.resume()
         self._replica.collect()
         self._take(weight)
-        self._progress.took_step(weight, alone=self._job.size == 1)
+        self._progress.took_step(weight)
         return loss
 
     _step_with_hooks = with_step_hooks(_step_of_loop)
@@ -278,6 +285,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
             each.end()
         self._replica.release()
 
+    @property
+    def steps_taken(self):
+        return self._progress.steps
+
     def summary_row(self):
         """What this worker has done, for `Job.summary`."""
         progress = self._progress
@@ -288,13 +299,15 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """The module, the optimizer and the samples so far, for `Job.state_dict`."""
         module = {name: value.detach().clone() if torch.is_tensor(value) else copy.deepcopy(value)
                   for name, value in self._module.state_dict().items()}
-        return {"module": module, "optimizer": copy.deepcopy(self.optimizer.state_dict()), "samples": self.samples}
+        return {"module": module, "optimizer": copy.deepcopy(self.optimizer.state_dict()), "samples": self.samples,
+                "begun": self._begun}
 
     def take_job_state(self, state, _same_size):
         """Of an earlier job, before this one begins to train."""
         self._module.load_state_dict(state["module"])
         self.optimizer.load_state_dict(state["optimizer"])
         self._progress.earlier_samples = state["samples"]
+        self._begun = state.get("begun", {})
 
     def abandon(self, error):
         """Ends the job for all workers: this one leaves its loop by an exception, whose message the others get. Nothing
@@ -352,46 +365,6 @@ def _rates_of(optimizer):
     """Numbers, also where a group holds its rate in a tensor, which changes in place."""
     rates = [group.get("lr") for group in optimizer.param_groups]  # some optimizers find theirs themselves
     return [None if rate is None else float(rate) for rate in rates]
-
-
-class _Progress:
-    """How far the job has come, and who follows it. It knows no optimizer, which would live as long as the training."""
-
-    def __init__(self, on_round):
-        self.schedulers = []
-        self.event = None  # of the last round
-        self.since = time.monotonic()
-        self.steps = self.own_samples = self.rounds = 0
-        self.round = 0  # the last one that this worker has seen
-        self.samples = 0  # of all workers, in this job
-        self.earlier_samples = 0  # those of the job that this one continues
-        self.loop_has_ended = False  # those of others may go on
-        self._on_round = on_round
-
-    @property
-    def all_samples(self):
-        return self.earlier_samples + self.samples
-
-    def take_round(self, event):
-        self.event = event
-        self.rounds += 1
-        self.round = event["round"]
-        self.samples = event["samples"]
-        if self._on_round is not None:
-            self._on_round(event)
-        if self.loop_has_ended:
-            self.follow()  # at the rate of the others, whose gradients this worker applies
-
-    def took_step(self, weight, alone):
-        self.steps += 1
-        self.own_samples += weight
-        self.samples += weight if alone else 0
-        self.follow()
-
-    def follow(self):
-        """Schedulers go on with the samples so far."""
-        for scheduler in self.schedulers:
-            scheduler.follow(self.all_samples)
 
 
 def _abandon(training, replica, error):

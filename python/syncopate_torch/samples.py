@@ -1,4 +1,5 @@
 """A worker's share of a dataset."""
+import array
 import collections
 import ctypes
 import sys
@@ -38,6 +39,10 @@ class ShareSampler(NotCopied, Sampler):
         self._named = 0  # an epoch that `set_epoch` has named during another one
         self._of_earlier_job = False  # the place, until a loop over a ShareLoader begins
         self._length = None  # of an epoch: its number, steps and samples
+        # Of the iteration under way: the worker's steps before it, its place in the epoch, and what it has taken; None once
+        # a step follows.
+        self._steps_before, self._first, self._taken = 0, 0, None
+        self._again = collections.deque()  # of those taken, what the next iteration takes first
         job.keep_state("sampler", self)
 
     @property
@@ -96,7 +101,7 @@ class ShareSampler(NotCopied, Sampler):
         ahead, self._ahead = self._ahead, None
         if ahead is None:  # a loader of another class, such as one that skips batches
             self._loader, self._job.batch = None, None
-        while step := self._next():
+        while step := self._next_to_train():
             if ahead is not None:
                 ahead.append(len(step))
             yield step
@@ -107,9 +112,33 @@ class ShareSampler(NotCopied, Sampler):
         self._job.resume()
         if self._named > _c.call("share_epoch", self._share):
             _c.call("share_resume", self._share, self._named, 0)
-        elif not self._placed:
+        elif not self._placed and not self._was_a_look():
             _c.call("share_next_epoch", self._share)
         self._placed, self._ended = True, False
+        self._steps_before, self._taken = self._job.steps_taken() or 0, []
+        self._first = _c.call("share_step", self._share) - len(self._again)
+
+    def _was_a_look(self):
+        """True where the last iteration was broken off before a step of this worker, as one that shows the first batch. It
+        is no epoch: the next one begins with what it has taken. A script without an optimizer may train, too: there one
+        batch is a look."""
+        has_ended = self._loader[1] == 0 if self._loader is not None else self._ended
+        if not self._taken or has_ended:
+            return False
+        steps = self._job.steps_taken()
+        batches = len(self._taken) if self._loader is None else self._loader[1] - self._first
+        if steps != self._steps_before and not (steps is None and batches == 1):
+            return False
+        self._again.extendleft(reversed(self._taken))
+        return True
+
+    def _next_to_train(self):
+        step = list(self._again.popleft()) if self._again else self._next()
+        if self._taken is not None and (self._job.steps_taken() or 0) != self._steps_before:
+            self._taken = None
+        if self._taken is not None and step:
+            self._taken.append(array.array("Q", step))
+        return step
 
     def _next(self):
         indices, count = ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_size_t()
@@ -121,7 +150,9 @@ class ShareSampler(NotCopied, Sampler):
         if self._loader is not None:
             return self._loader
         epoch = _c.call("share_epoch", self._share)
-        return (self._following(epoch), 0) if self._ended else (epoch, _c.call("share_step", self._share))
+        if self._ended:
+            return self._following(epoch), 0
+        return epoch, _c.call("share_step", self._share) - len(self._again)
 
     def _following(self, epoch):
         return max(epoch + 1, self._named)
@@ -167,6 +198,8 @@ class ShareSampler(NotCopied, Sampler):
         """Goes behind the first steps of an epoch, whose rest the next iteration is."""
         _c.call("share_resume", self._share, epoch, step)
         self._placed, self._ended, self._loader = True, False, None
+        self._taken = None
+        self._again.clear()
 
 
 class IndexSampler(Sampler):

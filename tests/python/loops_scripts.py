@@ -67,6 +67,71 @@ def followed():
     say(rank=job.rank, rate=sgd.param_groups[0]["lr"], aligned=aligned, parameters=parameters_of(network))
 
 
+def shows_a_batch(scheme):
+    """Worker 0 looks at the first batch before the training and after the first epoch; then come whole epochs."""
+    job = syncopate.init(scheme)
+    points, _, network = problem()
+    data = job.partition_dataset(torch.utils.data.TensorDataset(torch.arange(SAMPLES)), batch_size=16)
+    looks = [next(iter(data))[0].tolist() for _ in range(2) if job.rank == 0]
+    optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.01), network)
+    epochs, numbers = [], []
+    for _ in range(3):
+        seen = torch.zeros(SAMPLES, dtype=torch.int64)
+        for index, (x,) in enumerate(data):
+            if index == 0 and job.rank == 0:
+                looks.append(x.tolist())
+            seen[x] += 1
+            optimizer.zero_grad()
+            network(points[x]).sum().backward()
+            optimizer.step(weight=len(x))
+        optimizer.align()
+        epochs.append(job.allreduce(seen).tolist())
+        numbers.append(data.batch_sampler.epoch)
+        if job.rank == 0:
+            looks.append(next(iter(data))[0].tolist())
+    optimizer.finish()
+    say(rank=job.rank, epochs=epochs, looks=looks, numbers=numbers)
+
+
+def counts(scheme):
+    """What each worker knows of the samples of all, after steps of its own and after it has waited for the others."""
+    job = syncopate.init(scheme)
+    points, labels, network = problem()
+    sgd = torch.optim.SGD(network.parameters(), lr=0.2)
+    optimizer = job.DistributedOptimizer(sgd, network, batch_size=8)
+    job.scheduler(StepLR(sgd, step_size=1, gamma=0.5), optimizer, every=24)
+    known = []
+    for epoch in range(2):
+        for _ in range(4 + 2 * job.rank):
+            optimizer.zero_grad()
+            functional.cross_entropy(network(points[:8]), labels[:8]).backward()
+            optimizer.step(weight=8)
+        known.append(optimizer.samples)
+        optimizer.align()
+        known.append(optimizer.samples)
+    say(rank=job.rank, known=known, saved=job.state_dict()["parts"]["optimizer.0"]["samples"], rate=sgd.param_groups[0]["lr"])
+
+
+def goes_on_at_unequal_rates(scheme, file=None):
+    """The rate and the momentum of each worker follow its own steps, of which each takes another number."""
+    job = syncopate.init(scheme)
+    if file is not None:
+        job.load_state_dict(torch.load(file.format(job.rank)))
+    points, labels, network = problem()
+    sgd = torch.optim.SGD(network.parameters(), lr=0.2, momentum=0.9)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(sgd, max_lr=0.2, total_steps=60)
+    optimizer = job.DistributedOptimizer(sgd, network, batch_size=8)
+    for _ in range(4 + job.rank):
+        optimizer.zero_grad()
+        functional.cross_entropy(network(points[:8]), labels[:8]).backward()
+        optimizer.step()
+        schedule.step()
+    optimizer.align()
+    torch.save(job.state_dict(), f"state.{job.rank}")
+    group = optimizer.param_groups[0]
+    say(rank=job.rank, rate=group["lr"], momentum=group["momentum"], samples=optimizer.samples)
+
+
 def accumulated():
     """Workers align between the two passes of a step. A third worker, which has no step, does so, too."""
     job = syncopate.init()

@@ -47,6 +47,36 @@ class UnequalLoops(Launched):
         self.assertEqual(first["parameters"], second["parameters"])
         self.assertEqual([first["rate"], second["rate"]], [0.2 / 2 ** 8] * 2)  # 192 samples, every 24
 
+    def test_a_look_at_a_batch_is_no_epoch(self):
+        for scheme in ("ssgd", "esync"):
+            with self.subTest(scheme):
+                for facts in self.facts(self.launch(2, "shows_a_batch", scheme)):
+                    self.assertEqual(facts["epochs"], [[1] * scripts.SAMPLES] * 3)
+                    self.assertEqual(facts["numbers"], [1, 2, 3])
+                    if facts["rank"] == 0:
+                        first = facts["looks"]
+                        self.assertEqual([first[0]] * 2, first[1:3])
+                        self.assertEqual(first[3::2][:2], first[4::2][:2])
+
+    def test_all_workers_know_the_samples_of_all_once_they_have_waited_for_each_other(self):
+        for scheme in ("easgd", "downpour", "esync"):
+            with self.subTest(scheme):
+                for facts in self.facts(self.launch(2, "counts", scheme)):
+                    self.assertEqual((facts["known"][1], facts["known"][3], facts["saved"]), (80, 160, 160))
+                    if scheme != "downpour":  # which estimates the samples of the others in between
+                        self.assertAlmostEqual(facts["rate"], 0.2 / 2 ** 6)
+                    if scheme != "esync":  # which tells the samples of all at the end of each round
+                        self.assertGreaterEqual(facts["known"][0], 8 * (4 + 2 * facts["rank"]))
+
+    def test_a_job_goes_on_whose_workers_have_unequal_rates(self):
+        for scheme in ("esync", "easgd"):
+            with self.subTest(scheme):
+                before = self.facts(self.launch(2, "goes_on_at_unequal_rates", scheme))
+                after = self.facts(self.launch(2, "goes_on_at_unequal_rates", scheme, "state.{}"))
+                self.assertNotEqual(before[0]["rate"], before[1]["rate"])
+                self.assertNotEqual(before[0]["momentum"], before[1]["momentum"])
+                self.assertEqual([facts["samples"] for facts in (*before, *after)], [72, 72, 144, 144])
+
     def test_gradients_stay_through_an_alignment(self):
         points, labels, network = scripts.problem()
         optimizer = torch.optim.SGD(network.parameters(), lr=0.2)
