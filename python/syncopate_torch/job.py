@@ -1,5 +1,6 @@
 """Membership in a job: collectives, shares of a dataset, the optimizer."""
 import ctypes
+import os
 import weakref
 
 import torch
@@ -77,7 +78,7 @@ class Job(NotCopied):
         self._first_ends = []  # of trainings that may still be under way
         #: Leaves the job, once; what was made from it is not to be used after that. A training under way ends before, as
         #: at the end of the script.
-        self.leave = weakref.finalize(self, _leave, self._handle, self._first_ends)
+        self.leave = weakref.finalize(self, _leave, self._handle, self._first_ends, os.getpid())
         self.hosts = hosts or [""] * self.size  # of each worker: a name, the same for those of one host
 
     def __enter__(self):
@@ -275,7 +276,9 @@ class Job(NotCopied):
         self._state.keep(kind, owner)
 
 
-def _leave(handle, first_ends):
+def _leave(handle, first_ends, process):
+    if os.getpid() != process:
+        return  # forked: the job is the parent's
     try:
         for end in first_ends:
             end()

@@ -2,6 +2,7 @@
 import contextlib
 import copy
 import ctypes
+import os
 import time
 import weakref
 
@@ -72,7 +73,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._alignment = Alignment(job, weakref.WeakMethod(self._step_without_samples), self._progress, scheme_name, given)
         # The replica lives until then: others may go on, and this worker's replica with them.
         self._end = weakref.finalize(self, _close, self._handle, self._replica, self._sums, self._alignment, self._progress,
-                                     ending_error())
+                                     ending_error(), os.getpid())
         overlaps = _c.call("training_overlaps", self._training)
         self._hooks = GradientHooks(job, self._replica, self._training, batch_size) if overlaps else None
         if self.shares_gradients:
@@ -374,8 +375,10 @@ def _abandon(training, replica, error):
         _c.call("training_abandon", training, _c.text(words_of(error)))
 
 
-def _close(training, replica, sums, alignment, progress, earlier_error):
+def _close(training, replica, sums, alignment, progress, earlier_error, process):
     """At the end of the script, or of the optimizer's life."""
+    if os.getpid() != process:
+        return  # forked: the threads that end it are missing here
     error = ending_error()
     if error is not None and error is not earlier_error:
         wait_until_read()

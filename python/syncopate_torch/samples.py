@@ -59,7 +59,7 @@ class ShareSampler(NotCopied, Sampler):
         """Epochs count by themselves, so no call is needed. `epoch` names the one that comes, as in a loop with
         DistributedSampler, or a later one, on all workers alike; one that is past changes nothing, since a script may
         count from 0 again. An iteration under way keeps its epoch: the next one has the later one. An epoch that was
-        broken off does not begin again.
+        broken off does not begin again, unless this worker has taken no step in it: a look at a batch is no epoch.
         """
         present, step = self._place()
         if epoch > present and step > 0:

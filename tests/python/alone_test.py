@@ -182,9 +182,19 @@ class Alone(unittest.TestCase):
 
     def test_an_epoch_that_a_script_breaks_off(self):
         sampler = self.job.sampler(range(50), batch_size=8)
-        self.assertEqual(len(next(iter(sampler))), sampler.step_size)
+        steps = iter(sampler)
+        self.assertEqual([len(next(steps)), len(next(steps))], [sampler.step_size] * 2)
         self.assertEqual(sorted(index for step in sampler for index in step), list(range(50)))
         self.assertEqual(sampler.epoch, 2)
+
+    def test_a_look_at_a_step_is_no_epoch(self):
+        sampler = self.job.sampler(range(50), batch_size=8)
+        looks = [next(iter(sampler)) for _ in range(2)]
+        self.assertEqual(sampler.epoch, 0)
+        epoch = list(sampler)
+        self.assertEqual(looks, [epoch[0]] * 2)
+        self.assertEqual(sorted(index for step in epoch for index in step), list(range(50)))
+        self.assertEqual(sampler.epoch, 1)
 
     def test_gradients_that_a_script_takes_away(self):
         optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)

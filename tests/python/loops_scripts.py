@@ -1,6 +1,8 @@
 """Training scripts for loops_test.py: loops_scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
+import gc
 import json
 import math
+import os
 import sys
 
 import torch
@@ -91,6 +93,35 @@ def shows_a_batch(scheme):
             looks.append(next(iter(data))[0].tolist())
     optimizer.finish()
     say(rank=job.rank, epochs=epochs, looks=looks, numbers=numbers)
+
+
+def forks():
+    """Each child of a fork in the middle of the training ends in a way of its own."""
+    job = syncopate.init()
+    points, labels, network = problem()
+    optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.2), network, batch_size=8)
+
+    def step():
+        optimizer.zero_grad()
+        functional.cross_entropy(network(points[:8]), labels[:8]).backward()
+        optimizer.step()
+
+    step()
+    statuses = []
+    for way in ("ends", "raises", "forgets"):
+        child = os.fork()
+        if child == 0 and way == "raises":
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            raise ValueError("of a child")
+        if child == 0 and way == "forgets":
+            del optimizer, job
+            gc.collect()
+        if child == 0:
+            sys.exit(7)
+        statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    step()
+    optimizer.finish()
+    say(rank=job.rank, statuses=statuses, parameters=parameters_of(network))
 
 
 def counts(scheme):

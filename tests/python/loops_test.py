@@ -77,6 +77,11 @@ class UnequalLoops(Launched):
                 self.assertNotEqual(before[0]["momentum"], before[1]["momentum"])
                 self.assertEqual([facts["samples"] for facts in (*before, *after)], [72, 72, 144, 144])
 
+    def test_a_forked_child_ends_in_any_way_and_its_parent_goes_on(self):
+        first, second = self.facts(self.launch(2, "forks"))
+        self.assertEqual([first["statuses"], second["statuses"]], [[7, 1, 7]] * 2)
+        self.assertEqual(first["parameters"], second["parameters"])
+
     def test_gradients_stay_through_an_alignment(self):
         points, labels, network = scripts.problem()
         optimizer = torch.optim.SGD(network.parameters(), lr=0.2)
