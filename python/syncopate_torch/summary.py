@@ -28,12 +28,13 @@ class Summary(dict):
 
 def summary_of(workers):
     """Of the rows of some workers."""
+    samples, seconds = sum(worker["samples"] for worker in workers), max(worker["seconds"] for worker in workers)
     return Summary(
         workers=workers,
         steps=sum(worker["steps"] for worker in workers),
-        samples=sum(worker["samples"] for worker in workers),
-        seconds=max(worker["seconds"] for worker in workers),
-        samples_per_second=sum(worker["samples_per_second"] for worker in workers))
+        samples=samples,
+        seconds=seconds,
+        samples_per_second=samples / seconds if seconds > 0 else 0.0)
 
 
 def row_of(rank, steps, samples, rounds, seconds, event):

@@ -38,12 +38,17 @@ StepWatch::StepWatch(const Options& options, TimePoint now)
       heard_{now, now},
       last_heard_(now),
       heard_until_(now) {
+  first_heard_ = last_stepped_ = now;
   options_.wait_limit = std::max(options_.wait_limit, options_.heartbeat);
 }
 
 void StepWatch::on_heartbeat(const wire::Heartbeat& heartbeat, TimePoint now) {
   heard_until_ = heard_time(now);
   last_heard_ = now;
+  program_loop_ = heartbeat.program_loop();
+  if (heartbeat.step() != step_) {
+    last_stepped_ = heard_until_;
+  }
   const bool begins = heartbeat.computing() && (!computing_ || heartbeat.step() != step_);
   const bool ends = computing_ && !heartbeat.computing();
   standing_by_ = heartbeat.standing_by() && !heartbeat.computing();
@@ -117,9 +122,19 @@ bool StepWatch::stands_still(TimePoint now, Duration idle_limit) const {
   return heard_time(now) >= (computing_ ? due(heard_) : heard_.begun + idle_limit);
 }
 
+/// Of a program between two of its steps, such as in a test: it may save its state at the next one.
+Duration StepWatch::longest_pause_at_end() const {
+  const double steps = std::max(1.0, static_cast<double>(step_));
+  const double usual = to_seconds(last_stepped_ - first_heard_) / steps;
+  return std::max(unknown_at_end, from_seconds(options_.factor * usual));
+}
+
 bool StepWatch::stands_still_at_end(TimePoint now, Duration patience) const {
   if (now - last_heard_ >= patience) {
     return true;
+  }
+  if (program_loop_ && computing_) {
+    return heard_time(now) >= heard_.begun + longest_pause_at_end();
   }
   const bool known = computing_ ? expected_ > Duration::zero() : synchronizing_;
   if (!known) {

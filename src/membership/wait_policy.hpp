@@ -106,6 +106,7 @@ class StepWatch {
   static constexpr Duration deafness = std::chrono::milliseconds(1500);
 
   TimePoint due(const Moments& moments) const;
+  Duration longest_pause_at_end() const;
   TimePoint heard_time(TimePoint now) const;
 
   Options options_;
@@ -125,6 +126,9 @@ class StepWatch {
     std::uint64_t step;
   };
   std::optional<Then> then_;
+  bool program_loop_ = false;
+  TimePoint first_heard_;   ///< by the clock that stops
+  TimePoint last_stepped_;  ///< by the clock that stops
   bool program_waits_ = false;
   TimePoint program_waits_since_;  ///< by the clock that stops
   TimePoint begun_;                ///< the current step, or the pause after the last one

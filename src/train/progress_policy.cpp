@@ -50,11 +50,15 @@ double LockstepPolicy::steps(const Standing& standing) const {
 }
 
 double LockstepPolicy::epochs(const Standing& standing) const {
+  return job().own_loop ? ProgressPolicy::epochs(standing) : epochs_by_steps(standing);
+}
+
+double LockstepPolicy::epochs_by_steps(const Standing& standing) const {
   return job().feed.epochs_before(job().feed.position_after(Step{standing.step}));
 }
 
 double LockstepPolicy::epoch_of_step(const Standing& standing, double /*samples_before*/) const {
-  return epochs(standing);
+  return epochs_by_steps(standing);
 }
 
 bool LockstepPolicy::is_complete(const Standing& standing) const {

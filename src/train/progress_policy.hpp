@@ -31,6 +31,7 @@ class ProgressPolicy {
     std::uint64_t samples_to_train = 0;  ///< of all workers, those before a resume included
     double epochs = 0;
     std::optional<std::uint64_t> max_steps{};
+    bool own_loop = false;  ///< a program's, whose steps have any number of samples, or none
   };
 
   /// What differs by sync mode beside the counting.
@@ -86,6 +87,7 @@ class LockstepPolicy final : public ProgressPolicy {
   bool is_last_step(const Standing& standing) const override { return is_complete(standing); }
 
  private:
+  double epochs_by_steps(const Standing& standing) const;
   std::uint64_t last_step() const;
 };
 

@@ -20,7 +20,8 @@ ProgressPolicy::Job job_of(const Trainer::Options& options) {
           .train_samples = options.dataset.train.samples(),
           .samples_to_train = options.samples_to_train,
           .epochs = options.config.epochs,
-          .max_steps = options.config.max_steps};
+          .max_steps = options.config.max_steps,
+          .own_loop = options.loop != nullptr};
 }
 
 DataPosition first_position(const Trainer::Options& options, const ProgressPolicy& policy,

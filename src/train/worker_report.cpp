@@ -159,6 +159,7 @@ wire::Heartbeat WorkerReport::pull() {
   read_traffic();
   wire::Heartbeat heartbeat = status_.message();
   if (options_.program) {
+    heartbeat.set_program_loop(true);
     heartbeat.set_program_waits(options_.program->loop_waits());
     heartbeat.set_program_ended(options_.program->loop_has_ended());
     heartbeat.set_program_operation(options_.program->operation().value_or(""));

@@ -135,9 +135,11 @@ class Training(ScriptTest):
                 shares = [worker[name] for name in ("computing_time_ratio", "communication_ratio", "wait_ratio")]
                 self.assertTrue(all(0 <= share <= 1.01 for share in shares), worker)
                 self.assertGreater(shares[0], 0)
-            recorded = json.loads(pathlib.Path(self.folder, scheme, "summary.json").read_text(encoding="utf-8"))["workers"]
-            self.assertEqual([(worker["steps"], worker["samples"]) for worker in recorded],
+            recorded = json.loads(pathlib.Path(self.folder, scheme, "summary.json").read_text(encoding="utf-8"))
+            self.assertEqual([(worker["steps"], worker["samples"]) for worker in recorded["workers"]],
                              [(worker["steps"], worker["samples"]) for worker in every["workers"]])
+            self.assertEqual(recorded["epochs"], scripts.STEPS)
+            self.assertAlmostEqual(every["samples_per_second"], every["samples"] / every["seconds"])
             lines = said[0]["table"].splitlines()
             self.assertRegex(lines[0], r"worker +steps +samples +rounds +seconds +samples/s +computing")
             self.assertEqual(len(lines), 3)

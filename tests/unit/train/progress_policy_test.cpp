@@ -17,15 +17,16 @@ namespace {
 /// Two workers with batches of 10, of 100 samples: 5 steps an epoch, 2.5 epochs.
 class ProgressPolicyTest : public testing::Test {
  protected:
-  std::unique_ptr<ProgressPolicy> policy(SyncMode mode,
-                                         std::optional<std::uint64_t> max_steps = {}) {
+  std::unique_ptr<ProgressPolicy> policy(SyncMode mode, std::optional<std::uint64_t> max_steps = {},
+                                         bool own_loop = false) {
     return make_progress_policy(mode, {.feed = feed_,
                                        .samples_per_step = 20,
                                        .batch_size = 10,
                                        .train_samples = 100,
                                        .samples_to_train = 250,
                                        .epochs = 2.5,
-                                       .max_steps = max_steps});
+                                       .max_steps = max_steps,
+                                       .own_loop = own_loop});
   }
 
  private:
@@ -53,6 +54,13 @@ TEST_F(ProgressPolicyTest, CountsByStepsOrBySamples) {
     EXPECT_DOUBLE_EQ(progress->epochs(standing), each.epochs);
     EXPECT_DOUBLE_EQ(progress->epoch_of_step(standing, 80), each.epoch_of_step);
   }
+}
+
+TEST_F(ProgressPolicyTest, CountsEpochsOfAProgramsLoopBySamples) {
+  const auto progress = policy(SyncMode::lockstep, {}, true);
+  const Standing standing{.step = 7, .samples = 60, .pending_samples = 10};
+  EXPECT_DOUBLE_EQ(progress->epochs(standing), 0.6);
+  EXPECT_DOUBLE_EQ(progress->epoch_of_step(standing, 80), 1.4);
 }
 
 TEST_F(ProgressPolicyTest, EndsByStepsOrBySamples) {
