@@ -74,6 +74,22 @@ class Train(JobTest):
         ]
         self.assertEqual(rounds, list(range(1, 7)))
 
+    def test_a_run_that_ended_before_its_first_checkpoint_begins_again(self):
+        self.train(*SMALL, "--max-steps", "3")
+        whole = read_safetensors(self.checkpoints()[-1])[1]
+        killed = self.folder / "killed"
+        (killed / "checkpoints").mkdir(parents=True)
+        (killed / "workers").mkdir()
+        (killed / "config.toml").write_text((self.folder / "run" / "config.toml").read_text())
+        resume = [SYNCOPATE, "train", "--resume", str(killed), "--max-steps"]
+        refused = subprocess.run([*resume, "no"], capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        resumed = subprocess.run([*resume, "3"], capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(resumed.returncode, 0, resumed.stderr)
+        self.assertIn(f"syncopate: the run in {killed} ended before its first checkpoint: it begins again\n", resumed.stderr)
+        after = read_safetensors(max((killed / "checkpoints").glob("*.safetensors")))[1]
+        self.assertEqual(after, whole)
+
     def test_a_resumed_run_may_have_another_learning_rate(self):
         self.train(*SMALL, "--max-steps", "3")
         before = read_safetensors(self.checkpoints()[-1])[1]

@@ -65,7 +65,7 @@ class UnequalLoops(Launched):
                     self.assertEqual((facts["known"][1], facts["known"][3], facts["saved"]), (80, 160, 160))
                     if scheme != "downpour":  # which estimates the samples of the others in between
                         self.assertAlmostEqual(facts["rate"], 0.2 / 2 ** 6)
-                    if scheme != "esync":  # which tells the samples of all at the end of each round
+                    if scheme != "esync":  # which reports the samples of all at the end of each round
                         self.assertGreaterEqual(facts["known"][0], 8 * (4 + 2 * facts["rank"]))
 
     def test_a_job_goes_on_whose_workers_have_unequal_rates(self):

@@ -114,6 +114,12 @@ void RunClaim::go_on_from(const std::filesystem::path& checkpoint, std::uint64_t
   std::filesystem::remove(folder.summary());
 }
 
+void RunClaim::begin_again() {
+  const std::filesystem::path config = RunFolder(request_.config.run_dir).config();
+  earlier_[config] = read_file(config);
+  write_config(request_.config);
+}
+
 void RunClaim::restore() const {
   for (const auto& [path, text] : earlier_) {
     try {

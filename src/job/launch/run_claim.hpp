@@ -38,6 +38,9 @@ class RunClaim {
   /// Errors: DataError.
   void go_on_from(const std::filesystem::path& checkpoint, std::uint64_t round);
 
+  /// Of a resumed run that has no checkpoint: writes its configuration. Errors: DataError.
+  void begin_again();
+
   /// The checkpoint of `go_on_from`.
   const std::optional<std::filesystem::path>& checkpoint() const { return checkpoint_; }
 

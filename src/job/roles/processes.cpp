@@ -96,6 +96,8 @@ MakeMembers servers_in_process(const TrainingJob& job) {
 void go_on(RunClaim& claim, const TrainingJob& job) {
   if (const auto checkpoint = job.resume_from()) {
     claim.go_on_from(*checkpoint, round_of(*checkpoint));
+  } else if (claim.request().resumed) {
+    claim.begin_again();
   }
 }
 
@@ -193,6 +195,15 @@ std::optional<std::filesystem::path> checkpoint_of(const JobRequest& request) {
   std::string damages;
   auto checkpoint = latest_whole_checkpoint(
       folder.checkpoints(), [&](const std::string& damage) { damages += damage + "; "; });
+  const bool none_was_written = damages.empty() &&
+                                std::filesystem::is_directory(folder.checkpoints()) &&
+                                std::filesystem::is_empty(folder.checkpoints());
+  if (!checkpoint && none_was_written) {
+    print_error(fmt::format("the run in {} ended before its first checkpoint: it begins again",
+                            folder.root().string())
+                    .c_str());
+    return std::nullopt;
+  }
   if (!checkpoint) {
     throw DataError(fmt::format("{}{} has no checkpoint to resume from", damages,
                                 folder.checkpoints().string()));

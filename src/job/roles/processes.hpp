@@ -34,8 +34,8 @@ class TrainingJob final : public HostSite {
 };
 
 /// The checkpoint from which a resumed run continues: the newest that is whole; one line on
-/// standard error names newer ones that are damaged. Empty for a new run. Errors: DataError, when
-/// there is none.
+/// standard error names newer ones that are damaged. Empty for a new run, and, with a line on
+/// standard error, for one that ended before it wrote any. Errors: DataError, when all are damaged.
 std::optional<std::filesystem::path> checkpoint_of(const JobRequest& request);
 
 /// True where servers are threads of the coordinator's process.

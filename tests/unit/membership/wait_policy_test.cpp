@@ -467,27 +467,6 @@ TEST(WaitPolicy, FindsAWorkerThatTrainsOnAfterTheRequestToEnd) {
   EXPECT_THAT(policy.preventing_end(1500ms, start + 2s), ElementsAre(slow));
 }
 
-/// A program that has taken four steps, one each `pause`, and whose loop then does something else.
-StepWatch between_steps(Duration pause, Duration until) {
-  StepWatch watch(minute, start);
-  for (Duration passed{}; passed <= until; passed += 250ms) {
-    const auto steps = static_cast<std::uint64_t>(std::min<Duration::rep>(4, passed / pause));
-    wire::Heartbeat beat =
-        heartbeat({.step = steps, .progress = 1 + static_cast<std::uint64_t>(passed / 250ms)});
-    beat.set_program_loop(true);
-    watch.on_heartbeat(beat, start + passed);
-  }
-  return watch;
-}
-
-TEST(StepWatch, WaitsAtTheRequestedEndForAProgramAsLongAsItsStepsUsuallyTake) {
-  EXPECT_FALSE(between_steps(500ms, 11s).stands_still_at_end(start + 11s, 1500ms));
-  EXPECT_TRUE(between_steps(500ms, 12s).stands_still_at_end(start + 12s, 1500ms)) << "10 s";
-  EXPECT_FALSE(between_steps(2s, 47s).stands_still_at_end(start + 47s, 1500ms));
-  EXPECT_TRUE(between_steps(2s, 48s).stands_still_at_end(start + 48s, 1500ms)) << "20 times 2 s";
-  EXPECT_FALSE(between_steps(2s, 48s).hangs(start + 48s)) << "without a request";
-}
-
 TEST(WaitPolicy, LetsAWorkerComputeToTheRequestedEndWhileOthersWait) {
   wire::Heartbeat synchronizing;
   synchronizing.set_phase("synchronization");
