@@ -193,7 +193,7 @@ typedef enum syncopate_type {
 } syncopate_type;
 
 /* What becomes of the values that workers have at the same place. Integers wrap around; values of bfloat16 and float16
- * are combined in float32. Those of bits are for integers. */
+ * are combined in float32. Those of bits are for integers. Errors: CONFIG, for those of bits of floating values. */
 typedef enum syncopate_operation {
   SYNCOPATE_SUM = 0,
   SYNCOPATE_PRODUCT = 1,
@@ -260,7 +260,7 @@ SYNCOPATE_API int syncopate_work_is_done(const syncopate_work *work);
 /* Returns once it has ended, with its status, in every call. SYNCOPATE_CANCELLED: the program has left the job before
  * it began. One thread waits for a receive. */
 SYNCOPATE_API syncopate_status syncopate_work_wait(syncopate_work *work);
-/* The same, but no longer than `seconds`. *ended is 1 once it has ended, else 0. */
+/* The same, but no longer than `seconds`. *ended is 1 once it has ended, also by an error, else 0. */
 SYNCOPATE_API syncopate_status syncopate_work_wait_for(syncopate_work *work, double seconds, int *ended);
 /* The sender, once a receive has ended; else SYNCOPATE_ANY. */
 SYNCOPATE_API uint32_t syncopate_work_source(const syncopate_work *work);
@@ -289,7 +289,8 @@ SYNCOPATE_API syncopate_status syncopate_share_next(syncopate_share *share, cons
 /* Begins the next epoch, unless this one has not begun, or goes on by syncopate_share_resume with the next step. */
 SYNCOPATE_API syncopate_status syncopate_share_next_epoch(syncopate_share *share);
 /* Goes on behind the first `step` steps of `epoch`, which an earlier job has taken. Where samples are leased these are
- * not known, and the epoch begins again. */
+ * not known, and the epoch begins again. Errors: CONFIG, for more steps than this worker has in the epoch, and an epoch
+ * above 2^32 - 1. */
 SYNCOPATE_API syncopate_status syncopate_share_resume(syncopate_share *share, uint64_t epoch, uint64_t step);
 /* The steps of this worker in the epoch under way, and their samples. Either may be NULL. Errors: CONFIG, where samples
  * are leased: the other workers then decide with it. */

@@ -91,8 +91,8 @@ Command add_report(CLI::App& root) {
   add_value(*app, "out", "FOLDER", "write report.html, the tables and the figures there");
   add_value(*app, "format", "NAME", "of the tables printed: text, json, markdown, latex [text]");
   add_value(*app, "target", "X",
-            "test accuracy that times are measured to [that of the runs, else the highest that "
-            "all schemes reached, in steps of 0.05]");
+            "test accuracy that times are measured to [that of the runs, else the highest "
+            "multiple of 0.05 that more than half of the runs of each scheme reached]");
   add_value(*app, "labels", "LIST", "names of the schemes, in the order of the tables");
   add_value(*app, "reference", "FILE", "published figures to show beside [those of ESync]");
   app->footer(report_examples);

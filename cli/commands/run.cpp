@@ -10,7 +10,6 @@
 #include "cli/job_options.hpp"
 #include "cli/train_options.hpp"
 #include "config/option.hpp"
-#include "config/text.hpp"
 #include "job/launch/loop_config.hpp"
 #include "scheme/scheme_spec.hpp"
 
@@ -33,13 +32,9 @@ std::uint32_t workers_given(const CLI::App& app) {
   if (!text) {
     return 0;
   }
-  const auto workers = number_in<std::uint32_t>(*text);
-  if (!workers || *workers < 1 || *workers > most_workers) {
-    throw ConfigError(
-        fmt::format("--workers: run starts 1 to {:.0f} programs, found '{}'; leave it out for one",
-                    most_workers, *text));
-  }
-  return *workers;
+  TrainConfig config;
+  set_from_option(*find_field("workers"), config, *text);
+  return config.workers;
 }
 
 bool suits(const ProgramsRequest& request, std::string_view scheme) {

@@ -93,7 +93,11 @@ Contestant read_contestant(std::string_view term, const CommonOptions& common) {
   set_field_from_text(*find_field("scheme"), contestant.config, parts.front());
   std::set<std::string_view> given;
   for (auto option = parts.begin() + 1; option != parts.end(); ++option) {
-    given.insert(apply(*option, contestant.config));
+    const std::string_view name = apply(*option, contestant.config);
+    if (!given.insert(name).second) {
+      throw ConfigError(
+          fmt::format("expected each option once, found {} again; leave one out", name));
+    }
   }
   if (const auto rate = std::exchange(contestant.config.learning_rate, std::nullopt)) {
     contestant.learning_rates = {*rate};

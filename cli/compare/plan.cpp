@@ -136,6 +136,9 @@ Json agreement_of(const ComparisonPlan& plan, const std::string& cluster_text) {
       agreement[std::string(field.name)] = to_text(get_field(field, common));
     }
   }
+  if (common.workers == 0) {
+    agreement["workers"] = "0";  // as comparisons have it that an earlier version began
+  }
   agreement["content of the cluster file"] = cluster_text;
   return agreement;
 }

@@ -8,7 +8,9 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "base/printable.hpp"
 #include "cli/report/log_lines.hpp"
+#include "telemetry/json_lines.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -166,43 +168,119 @@ std::vector<const ContestantFigures*> groups_of(const Setting& setting, const st
   return groups;
 }
 
-PublishedFigure published_figure(const Json& object) {
-  PublishedFigure figure{.figure = object.at("figure"),
-                         .scheme = object.at("scheme"),
-                         .network = object.value("network", "")};
+constexpr std::size_t shown_letters = 40;
+
+/// The line in which the parser stopped, behind `byte` bytes.
+std::string line_at(std::string_view text, std::size_t byte) {
+  const std::string_view whole = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+  const std::string_view before = whole.substr(0, byte == 0 ? 0 : byte - 1);
+  const std::size_t begin = before.rfind('\n') + 1;  // 0 in the first line
+  const std::string_view line = whole.substr(begin, whole.find('\n', begin) - begin);
+  return fmt::format("'{}' in line {}", excerpt(line, shown_letters),
+                     1 + std::count(before.begin(), before.end(), '\n'));
+}
+
+/// The parser's messages speak of its own states and depend on its version.
+Json json_in(std::string_view text) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    throw ConfigError(
+        fmt::format("expected JSON, found {}; correct it", line_at(text, error.byte)));
+  } catch (const Json::exception&) {
+    throw ConfigError("expected numbers below 1.8e308, found a greater one; correct it");
+  }
+}
+
+/// `what`: the value with its place, as in "a number in figures[0].value". Null: no such field.
+[[noreturn]] void refuse(const std::string& what, const Json& found) {
+  const std::string text = found.is_null() ? "no value" : excerpt(json_text(found), shown_letters);
+  throw ConfigError(fmt::format("expected {}, found {}; correct it", what, text));
+}
+
+std::string text_of_value(const Json& value, const std::string& place) {
+  if (!value.is_string()) {
+    refuse("a text in " + place, value);
+  }
+  return value.get<std::string>();
+}
+
+double number_of_value(const Json& value, const std::string& place) {
+  if (!value.is_number()) {
+    refuse("a number in " + place, value);
+  }
+  return value.get<double>();
+}
+
+std::string kind_of_figure(const Json& value, const std::string& place) {
+  std::string name = text_of_value(value, place);
   const auto known = std::any_of(figure_kinds.begin(), figure_kinds.end(),
-                                 [&](const auto& kind) { return figure.figure == kind.name; });
+                                 [&](const auto& kind) { return name == kind.name; });
   if (!known) {
-    throw ConfigError(fmt::format(
-        "expected a figure of speed_up, throughput, traffic_mb_per_s, computing_time_ratio or "
-        "accuracy, found '{}'",
-        figure.figure));
+    refuse(
+        "one of speed_up, throughput, traffic_mb_per_s, computing_time_ratio, accuracy in " + place,
+        value);
   }
-  figure.values = object.contains("values") ? object.at("values").get<std::vector<double>>()
-                                            : std::vector{object.at("value").get<double>()};
-  if (figure.values.empty()) {
-    throw ConfigError("expected values of " + figure.figure + ", found none");
+  return name;
+}
+
+std::vector<double> values_of(const Json& figure, const std::string& place) {
+  if (!figure.contains("values")) {
+    return {number_of_value(figure.value("value", Json()), place + ".value")};
   }
+  const Json& list = figure.at("values");
+  if (!list.is_array() || list.empty()) {
+    refuse("a list of numbers in " + place + ".values", list);
+  }
+  std::vector<double> values;
+  for (const Json& value : list) {
+    values.push_back(number_of_value(value, fmt::format("{}.values[{}]", place, values.size())));
+  }
+  return values;
+}
+
+/// `place`: of the object, "figures[0]".
+PublishedFigure published_figure(const Json& object, const std::string& place) {
+  if (!object.is_object()) {
+    refuse("an object in " + place, object);
+  }
+  PublishedFigure figure{
+      .figure = kind_of_figure(object.value("figure", Json()), place + ".figure"),
+      .scheme = text_of_value(object.value("scheme", Json()), place + ".scheme")};
+  if (object.contains("network")) {
+    figure.network = text_of_value(object.at("network"), place + ".network");
+  }
+  figure.values = values_of(object, place);
   if (object.contains("deviation")) {
-    figure.deviation = object.at("deviation").get<double>();
+    figure.deviation = number_of_value(object.at("deviation"), place + ".deviation");
   }
   return figure;
+}
+
+Published published_of(const Json& object) {
+  if (!object.is_object()) {
+    refuse("an object with source and figures", object);
+  }
+  Published published{.source = text_of_value(object.value("source", Json()), "source")};
+  if (object.contains("cluster")) {
+    published.cluster = text_of_value(object.at("cluster"), "cluster");
+  }
+  const Json figures = object.value("figures", Json());
+  if (!figures.is_array()) {
+    refuse("a list in figures", figures);
+  }
+  for (const Json& figure : figures) {
+    const auto place = fmt::format("figures[{}]", published.figures.size());
+    published.figures.push_back(published_figure(figure, place));
+  }
+  return published;
 }
 
 }  // namespace
 
 Published published_in(std::string_view text, const std::string& source) {
   try {
-    const Json object = Json::parse(text);
-    Published published{.source = object.at("source"), .cluster = object.value("cluster", "")};
-    for (const Json& figure : object.at("figures")) {
-      published.figures.push_back(published_figure(figure));
-    }
-    return published;
-  } catch (const Json::exception& error) {
-    throw ConfigError(fmt::format(
-        "{}: expected JSON with source and figures, each with figure, scheme and value, found {}",
-        source, error.what()));
+    return published_of(json_in(text));
   } catch (const ConfigError& error) {
     throw ConfigError(fmt::format("{}: {}", source, error.what()));
   }

@@ -31,6 +31,7 @@ std::string option_or(const RunRecord& run, const char* key, const std::string& 
 /// Reads the keys that this version knows, and those that it does not.
 void read_options(RunRecord& run) {
   const fs::path file = run.folder / "config.toml";
+  run.partly = "no-config";
   if (!fs::exists(file)) {
     run.notes.push_back("no config.toml: grouped by the fields of summary.json alone");
     return;
@@ -41,6 +42,7 @@ void read_options(RunRecord& run) {
       return true;
     };
     TomlTable::read(file, "").for_each(keep, {});
+    run.partly.clear();
   } catch (const Error& error) {
     run.notes.push_back(fmt::format("config.toml cannot be read: {}", error.what()));
   }
@@ -191,8 +193,11 @@ void read_summary(RunRecord& run) {
   run.state = text_at(run.summary, "ended_because");
   take_evaluations(run);
   complete_summary(run.summary, run.lacks);
+  const std::string origin = text_at(run.summary, "imported_from");
+  if (!origin.empty()) {
+    run.partly = "imported";
+  }
   if (!run.lacks.empty()) {
-    const std::string origin = text_at(run.summary, "imported_from");
     run.notes.push_back(fmt::format(
         "{} {}", origin.empty() ? "summary.json of another version lacks" : origin + " do not have",
         fmt::join(run.lacks, ", ")));

@@ -26,6 +26,8 @@ struct RoundTimes {
 struct RunRecord {
   std::filesystem::path folder;
   std::map<std::string, std::string> options = {};  ///< of `config.toml`, by the keys there
+  /// "imported" or "no-config", where `options` may lack some that the run had; else empty.
+  std::string partly = {};
   std::string label = {};                 ///< of the contestant in a comparison; else empty
   std::filesystem::path comparison = {};  ///< folder of that comparison
   std::string cluster = {};               ///< name of the cluster file; empty: real devices

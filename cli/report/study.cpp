@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/errors.hpp"
@@ -86,7 +87,17 @@ void add_run(std::vector<Setting>& settings, RunRecord run) {
   group->runs.push_back(std::move(run));
 }
 
-/// The options whose values differ between groups of the same label.
+/// The value of an option in a label. Empty where nobody knows it: the logs of another program do
+/// not have all options, while our configuration files leave out those at their defaults.
+std::optional<std::string> known_value(const RunGroup& group, const std::string& key) {
+  const RunRecord& run = group.runs.front();
+  if (const std::string value = distinguishing(run)[key]; !value.empty()) {
+    return value;
+  }
+  return run.partly.empty() ? std::optional<std::string>("default") : std::nullopt;
+}
+
+/// The options whose known values differ between groups of the same label.
 std::set<std::string> differing(const std::vector<const RunGroup*>& groups) {
   std::set<std::string> keys;
   std::set<std::string> names;
@@ -96,14 +107,13 @@ std::set<std::string> differing(const std::vector<const RunGroup*>& groups) {
     }
   }
   for (const std::string& name : names) {
-    const auto value_of = [&](const RunGroup* group) {
-      return distinguishing(group->runs.front())[name];
-    };
-    const std::string first = value_of(groups.front());
-    const bool differs = std::any_of(groups.begin(), groups.end(), [&](const RunGroup* group) {
-      return value_of(group) != first;
-    });
-    if (differs) {
+    std::set<std::string> values;
+    for (const RunGroup* group : groups) {
+      if (const auto value = known_value(*group, name)) {
+        values.insert(*value);
+      }
+    }
+    if (values.size() > 1) {
       keys.insert(name);
     }
   }
@@ -113,12 +123,29 @@ std::set<std::string> differing(const std::vector<const RunGroup*>& groups) {
 std::string with_options(const RunGroup& group, const std::set<std::string>& keys) {
   std::string label = group.label;
   for (const std::string& key : keys) {
-    std::string name = key;
-    std::replace(name.begin(), name.end(), '_', '-');
-    const std::string value = distinguishing(group.runs.front())[key];
-    label += fmt::format(":{}={}", name, value.empty() ? "default" : value);
+    if (const auto value = known_value(group, key)) {
+      std::string name = key;
+      std::replace(name.begin(), name.end(), '_', '-');
+      label += fmt::format(":{}={}", name, *value);
+    }
   }
   return label;
+}
+
+/// Groups differ, but perhaps only in options that some lack. Those get a word that says why, and a
+/// label that is equal even then a number.
+void make_unique(std::vector<std::string>& labels, const std::vector<RunGroup>& groups) {
+  const std::multiset<std::string> given(labels.begin(), labels.end());
+  std::map<std::string, std::size_t> uses;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const std::string& partly = groups[i].runs.front().partly;
+    if (given.count(labels[i]) > 1 && !partly.empty()) {
+      labels[i] += ":" + partly;
+    }
+    if (const std::size_t use = ++uses[labels[i]]; use > 1) {
+      labels[i] += fmt::format(":{}", use);
+    }
+  }
 }
 
 void tell_apart(Setting& setting) {
@@ -132,6 +159,7 @@ void tell_apart(Setting& setting) {
     labels.push_back(namesakes.size() > 1 ? with_options(group, differing(namesakes))
                                           : group.label);
   }
+  make_unique(labels, setting.groups);
   for (std::size_t i = 0; i < labels.size(); ++i) {
     setting.groups[i].label = labels[i];
   }
@@ -162,14 +190,16 @@ std::vector<const RunRecord*> counted_runs(const RunGroup& group) {
   return counted;
 }
 
-bool reached_by_half(const RunGroup& group, double target) {
+/// The median counts a run that never reached the target as infinitely late, so that a half of the
+/// runs is too few for a time. A group without evaluations has no say.
+bool reached_by_most(const RunGroup& group, double target) {
   std::size_t reached = 0;
   std::size_t tested = 0;
   for (const RunRecord* run : counted_runs(group)) {
     tested += run->evaluations.empty() ? 0 : 1;
     reached += time_to(*run, target) ? 1 : 0;
   }
-  return 2 * reached >= tested;
+  return tested == 0 || 2 * reached > tested;
 }
 
 std::optional<double> usual_target(const std::vector<const RunGroup*>& groups) {
@@ -184,7 +214,7 @@ std::optional<double> usual_target(const std::vector<const RunGroup*>& groups) {
   for (int twentieths = 19; twentieths > 0 && tested && !own; --twentieths) {
     const double target = twentieths / 20.0;
     if (std::all_of(groups.begin(), groups.end(),
-                    [&](const RunGroup* group) { return reached_by_half(*group, target); })) {
+                    [&](const RunGroup* group) { return reached_by_most(*group, target); })) {
       return target;
     }
   }

@@ -42,11 +42,11 @@ struct StudyOptions {
 /// Runs are of one setting if network, data, split, cluster and clock are equal, and there of one
 /// group if all options but the seed and folders are. The label of a group is its contestant's in
 /// a comparison, else the scheme; where several groups would have the same one, it names the
-/// options in which they differ.
+/// options in which they differ, as far as they are known.
 ///
 /// Without a target from the user, a setting has the highest one of its runs, else the greatest
-/// multiple of 0.05 that each group with evaluations reached in half of its runs. Settings that
-/// differ by the clusters `ratio-R` alone have one target.
+/// multiple of 0.05 that each group with evaluations reached in more than half of its runs.
+/// Settings that differ by the clusters `ratio-R` alone have one target.
 ///
 /// Errors: ConfigError, for another number of labels than of groups.
 std::vector<Setting> study_of(std::vector<RunRecord> runs, const StudyOptions& options);

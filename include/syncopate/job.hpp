@@ -72,7 +72,8 @@ class Share {
   /// step.
   void next_epoch() { detail::check(syncopate_share_next_epoch(handle())); }
   /// Goes on behind the first `step` steps of `epoch`, which an earlier job has taken. Where
-  /// samples are leased these are not known, and the epoch begins again.
+  /// samples are leased these are not known, and the epoch begins again. Errors: ConfigError, for
+  /// more steps than this worker has in the epoch, and an epoch above 2^32 - 1.
   void resume(std::size_t epoch, std::size_t step) {
     detail::check(syncopate_share_resume(handle(), epoch, step));
   }
@@ -189,7 +190,8 @@ class Job {
   Group open_group(const std::vector<std::uint32_t>& ranks, double wait_seconds = 0) {
     syncopate_group_options options{};
     options.size = sizeof options;
-    options.ranks = ranks.data();
+    const std::uint32_t none = 0;  // NULL, as the data of an empty vector, would be all workers
+    options.ranks = ranks.empty() ? &none : ranks.data();
     options.rank_count = ranks.size();
     options.wait_seconds = wait_seconds;
     syncopate_group* group = nullptr;

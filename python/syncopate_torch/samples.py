@@ -195,11 +195,21 @@ class ShareSampler(NotCopied, Sampler):
         self._of_earlier_job = True
 
     def resume(self, epoch, step):
-        """Goes behind the first steps of an epoch, whose rest the next iteration is."""
-        _c.call("share_resume", self._share, epoch, step)
+        """Goes behind the first steps of an epoch, whose rest the next iteration is. Where an earlier job has taken more
+        steps than the epoch has here, as of leased samples, the next epoch begins."""
+        _c.call("share_resume", self._share, epoch, 0)
         self._placed, self._ended, self._loader = True, False, None
         self._taken = None
         self._again.clear()
+        if step > 0:
+            self._go_behind(epoch, step)
+
+    def _go_behind(self, epoch, step):
+        try:
+            steps = len(self)
+        except NoLength:  # the epoch begins again
+            return
+        _c.call("share_resume", self._share, *((epoch, step) if step <= steps else (epoch + 1, 0)))
 
 
 class IndexSampler(Sampler):

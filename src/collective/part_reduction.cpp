@@ -202,6 +202,12 @@ class PartReduction {
 
 }  // namespace
 
+void expect_combination(const Reducible& values, Reduction reduction) {
+  std::visit(
+      [&]<class Value>(std::span<Value>) { with_combination<Value>(reduction, [](auto) {}); },
+      values);
+}
+
 void part_allreduce(Group& group, const Reducible& values, Reduction reduction) {
   std::visit(
       [&](auto typed) {

@@ -17,6 +17,9 @@ namespace syncopate {
 // Errors:    ConfigError, for bits of floating values; PeerLost, RanksMissing, TimedOut,
 //            ViewChanged, ProtocolError: what is written is then unspecified.
 
+/// Of values that may be those of one rank alone. Errors: ConfigError, for bits of floating values.
+void expect_combination(const Reducible& values, Reduction reduction);
+
 /// Replaces `values` by their reduction over all ranks, with the same bits on each: two latencies.
 /// For sums of `float` there is `Allreduce`, which knows more algorithms.
 void part_allreduce(Group& group, const Reducible& values, Reduction reduction);

@@ -12,8 +12,8 @@ import threading
 import unittest
 
 import jobs
-from c_interface import (ANY, CONFIG_ERROR, FLOAT32, FLOAT64, LIBRARY, OK, SUM, Failed, JoinOptions, Line, Option, Replica,
-                         TrainingOptions, everyone, join)
+from c_interface import (ANY, BIT_AND, CONFIG_ERROR, FLOAT32, FLOAT64, INT8, LIBRARY, OK, SUM, Failed, JoinOptions, Line,
+                         Option, Replica, TrainingOptions, everyone, join)
 
 PROGRAM = [sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "c_interface.py")]
 
@@ -84,8 +84,9 @@ class Alone(unittest.TestCase):
                 self.assertEqual(LIBRARY.syncopate_share_resume(used, ctypes.c_uint64(epoch), ctypes.c_uint64(step)), OK)
                 self.assertEqual((LIBRARY.syncopate_share_epoch(used), LIBRARY.syncopate_share_step(used)), (epoch, step))
                 self.assertEqual(self.rest_of_epoch(used), orders[epoch][8 * step:])
-        self.assertEqual(LIBRARY.syncopate_share_resume(share, ctypes.c_uint64(1), ctypes.c_uint64(2**60)), OK)
+        self.assertEqual(LIBRARY.syncopate_share_resume(share, ctypes.c_uint64(1), ctypes.c_uint64(7)), OK)
         self.assertEqual(LIBRARY.syncopate_share_step(share), 7)  # the epoch has no more
+        self.assertEqual(self.rest_of_epoch(share), [])
         self.assertEqual(self.rest_of_epoch(share), orders[2])
         steps, samples = ctypes.c_uint64(), ctypes.c_uint64()
         self.assertEqual(LIBRARY.syncopate_share_length(share, ctypes.byref(steps), ctypes.byref(samples)), OK)
@@ -93,6 +94,21 @@ class Alone(unittest.TestCase):
         self.assertEqual(LIBRARY.syncopate_share_length(share, None, None), OK)
         self.assertEqual(LIBRARY.syncopate_share_length(None, None, None), CONFIG_ERROR)
         self.assertEqual(LIBRARY.syncopate_share_resume(None, ctypes.c_uint64(1), ctypes.c_uint64(0)), CONFIG_ERROR)
+
+    def test_a_share_goes_on_at_no_place_that_does_not_exist(self):
+        share = self.share_of_fifty()
+        resume = lambda epoch, step: LIBRARY.syncopate_share_resume(  # noqa: E731
+            share, ctypes.c_uint64(epoch), ctypes.c_uint64(step))
+        place = lambda: (LIBRARY.syncopate_share_epoch(share), LIBRARY.syncopate_share_step(share))  # noqa: E731
+        self.assertEqual(resume(1, 3), OK)
+        for step in (8, 500, 2**64 - 1):
+            self.assert_refused(resume(3, step), f"in epoch 3 behind 0 to 7 steps, .* found {step};")
+        for epoch, step in ((2**32, 0), (2**64 - 1, 5)):
+            self.assert_refused(resume(epoch, step), f"an epoch from 0 to 4294967295, found epoch {epoch};")
+        self.assertEqual(place(), (1, 3))
+        self.assertEqual(len(self.rest_of_epoch(share)), 50 - 3 * 8)
+        self.assertEqual(resume(2**32 - 1, 7), OK)
+        self.assertEqual(place(), (2**32 - 1, 7))
 
     def test_training(self):
         line = Line()
@@ -160,6 +176,31 @@ class Alone(unittest.TestCase):
             share = ctypes.c_void_p()
             self.assert_refused(LIBRARY.syncopate_share_open(
                 self.job, ctypes.c_uint64(samples), ctypes.c_uint64(batch), ctypes.byref(share)), message)
+
+    def test_lengths_that_no_memory_has(self):
+        values, found = (ctypes.c_float * 3)(), (ctypes.c_float * 3)()
+        most = ctypes.c_size_t(2**64 - 1)
+        half = ctypes.c_size_t(2**63)
+        calls = {
+            "allreduce": (values, most, FLOAT32, SUM), "reduce": (values, ctypes.c_size_t(2**62), FLOAT32, SUM, 0),
+            "reduce_scatter": (values, found, half, INT8, SUM), "broadcast": (values, most, 0),
+            "allgather": (values, half, found), "gather": (values, half, found, 0), "scatter": (values, half, found, 0),
+            "alltoall": (values, ctypes.byref(most), found, ctypes.byref(most)), "send": (values, most, 0, 0),
+            "receive": (values, most, 0, 0)}
+        for name, arguments in calls.items():
+            with self.subTest(name):
+                self.assert_refused(getattr(LIBRARY, "syncopate_" + name)(self.everyone, *arguments, None),
+                                    r"^memory has at most 9223372036854775807 bytes, found a length of \d+ ")
+
+    def test_bits_of_floating_values(self):
+        values, found = (ctypes.c_double * 3)(), (ctypes.c_double * 3)()
+        size = ctypes.c_size_t(3)
+        message = "^floating values have no and, or, xor of bits"
+        self.assert_refused(LIBRARY.syncopate_allreduce(self.everyone, values, size, FLOAT64, BIT_AND, None), message)
+        self.assert_refused(LIBRARY.syncopate_reduce(self.everyone, values, size, FLOAT64, BIT_AND, 0, None), message)
+        self.assert_refused(
+            LIBRARY.syncopate_reduce_scatter(self.everyone, values, found, size, FLOAT64, BIT_AND, None), message)
+        self.assertEqual(LIBRARY.syncopate_allreduce(self.everyone, values, size, INT8, BIT_AND, None), OK)
 
     def test_values_that_do_not_exist(self):
         values = (ctypes.c_float * 3)()

@@ -232,7 +232,7 @@ class Refusals(ProgramsTest):
     def test_what_cannot_be_meant(self):
         (self.folder / "old").mkdir()
         (self.folder / "old" / "config.toml").touch()
-        for words, said in ((["-n", "0", "--", "touch", "begun"], "run starts 1 to 1024 programs, found '0'"),
+        for words, said in ((["-n", "0", "--", "touch", "begun"], "expected a whole number from 1 to 1024, found 0"),
                             (["-n", "2", "./train", "--epochs", "3"], "unexpected argument './train': put -- before the program"),
                             (["--epochs", "3", "--", "touch", "begun"], "a program with a loop of its own decides about"),
                             (["--no-such", "3", "--", "touch", "begun"], "unknown option --no-such"),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Goal:   the five calls in one process: samplers, the optimizer as one of torch.optim, states and summaries; wrong calls
-        say what to do.
+"""Goal:   the five calls in one process: the optimizer as one of torch.optim, states and summaries; wrong calls say what
+        to do.
 Method: jobs of this process.
 """
 import copy
@@ -10,7 +10,6 @@ import pickle
 import resource
 import subprocess
 import sys
-import types
 import unittest
 import warnings
 import weakref
@@ -20,181 +19,16 @@ from torch.nn import functional
 
 import scripts
 import syncopate_torch as syncopate
-from syncopate_torch import launchers, loaders
+from script_cases import AloneTest
+from syncopate_torch import launchers
 
 
-class Alone(unittest.TestCase):
-    """Jobs of this process."""
-
-    def setUp(self):
-        self.points, self.labels, self.network = scripts.problem()
-        self.sgd = scripts.sgd(self.network)
-        self.job = syncopate.init()
-
-    def backward(self):
-        functional.cross_entropy(self.network(self.points), self.labels).backward()
-
-    def refused(self, pattern):
-        return self.assertRaisesRegex(syncopate.ConfigError, pattern)
-
+class Alone(AloneTest):
     def test_init_again(self):
         self.assertIs(syncopate.init(), self.job)
         self.assertIs(syncopate.init(timeout=0), self.job)
         with self.refused("is in its job already, which it joined with timeout=0, found timeout=60; pass it to the first"):
             syncopate.init(timeout=60)
-
-    def test_epochs_of_a_loader(self):
-        dataset = torch.utils.data.TensorDataset(torch.arange(50))
-        for loader in (self.job.partition_dataset(dataset, batch_size=8),
-                       self.job.partition_dataset(dataset, batch_size=8, num_workers=2)):
-            epochs = [[int(index) for [batch] in loader for index in batch] for _ in range(3)]
-            for epoch in epochs:
-                self.assertEqual(sorted(epoch), list(range(50)))
-            self.assertEqual(len({tuple(epoch) for epoch in epochs}), 3)
-
-    def test_a_sampler_in_the_place_of_torchs(self):
-        dataset = torch.utils.data.TensorDataset(torch.arange(50))
-        sampler = self.job.sampler(dataset)
-        self.assertIsInstance(sampler, torch.utils.data.Sampler)
-        loader = torch.utils.data.DataLoader(dataset, batch_size=8, sampler=sampler)
-        self.assertEqual((len(sampler), len(loader)), (50, 7))
-        epochs = []
-        for epoch in range(2):
-            sampler.set_epoch(epoch)
-            epochs.append([batch.tolist() for [batch] in loader])
-            self.assertEqual([len(batch) for batch in epochs[-1]], [8] * 6 + [2])
-            self.assertEqual(sorted(sum(epochs[-1], [])), list(range(50)))
-        self.assertNotEqual(*epochs)
-        with self.refused("yields single samples, .* give the optimizer's option batch_size"):
-            self.job.DistributedOptimizer(self.sgd, self.network)
-        self.assertEqual(self.job.DistributedOptimizer(self.sgd, self.network, batch_size=8).batch_size, 8)
-
-    def test_epochs_of_a_sampler(self):
-        sampler = self.job.sampler(range(50), 8)
-        self.assertIsInstance(sampler, torch.utils.data.Sampler)
-        self.assertEqual((len(sampler), sampler.samples), (7, 50))
-        steps = iter(sampler)
-        begun = next(steps)
-        sampler.set_epoch(0)
-        self.assertEqual((sampler.epoch, len(sampler)), (0, 7))
-        self.assertEqual(sorted(sum(steps, begun)), list(range(50)))  # asking for the length has moved nothing
-        self.assertEqual(sampler.epoch, 1)
-        sampler.set_epoch(3)
-        self.assertEqual((sampler.epoch, len(sampler)), (3, 7))
-        third = list(sampler)
-        self.assertEqual(sampler.epoch, 4)
-        sampler.set_epoch(0)
-        self.assertEqual(sampler.epoch, 4)
-        counted = self.job.sampler(range(50), 8)
-        self.assertEqual([list(counted) for _ in range(5)][3:], [third, list(sampler)])
-
-    def test_a_later_epoch_that_is_named_during_an_iteration(self):
-        dataset = torch.utils.data.TensorDataset(torch.arange(50))
-        counted = self.job.sampler(dataset)
-        counted = [list(counted) for _ in range(6)]
-        sampler = self.job.sampler(dataset)
-        loader = torch.utils.data.DataLoader(dataset, batch_size=8, sampler=sampler, num_workers=2)
-        for named, epoch, following in ((2, 0, 2), (3, 2, 3), (5, 3, 5)):
-            begun = iter(loader)  # its processes prepare the first batches
-            sampler.set_epoch(named)
-            self.assertEqual([int(index) for [batch] in begun for index in batch], counted[epoch])
-            self.assertEqual(sampler.epoch, following)
-        next(iter(sampler))  # the loop leaves epoch 5
-        sampler.set_epoch(7)
-        list(sampler)
-        self.assertEqual(sampler.epoch, 8)
-
-    def test_a_later_epoch_that_is_named_during_a_loop_of_a_loader_of_the_job(self):
-        loader = self.job.partition_dataset(torch.utils.data.TensorDataset(torch.arange(50)), 8, num_workers=2)
-        sampler, epochs = loader.batch_sampler, []
-        for _ in range(3):
-            epochs.append([])
-            for [batch] in loader:
-                if not epochs[-1]:
-                    sampler.set_epoch(2)
-                epochs[-1] += batch.tolist()
-        self.assertEqual(sampler.epoch, 4)
-        counted = self.job.sampler(range(50), 8)
-        counted = [sum(counted, []) for _ in range(4)]
-        self.assertEqual(epochs, [counted[0], counted[2], counted[3]])
-
-    def test_random_numbers_go_on_where_the_processes_of_a_loader_stay(self):
-        dataset = torch.utils.data.TensorDataset(torch.arange(8))
-
-        def numbers(job, epochs):
-            """Those that a script draws in each epoch, and the state at the end."""
-            loader = job.partition_dataset(dataset, 8, num_workers=1, persistent_workers=True)
-            network = scripts.problem()[2]
-            job.DistributedOptimizer(scripts.sgd(network), network)
-            drawn = [torch.rand(1).item() for _ in range(epochs) for _ in loader]
-            return drawn, job.state_dict()
-
-        whole, _ = numbers(syncopate.Job(), 3)
-        first, state = numbers(syncopate.Job(), 1)
-        later = syncopate.Job()
-        later.load_state_dict(state)
-        second, _ = numbers(later, 2)
-        self.assertEqual(first + second, whole)
-
-    def test_a_loader_in_another_order_stays_what_it_is(self):
-        class Doubled(torch.utils.data.DataLoader):
-            def __iter__(self):
-                for [batch] in super().__iter__():
-                    yield 2 * batch
-
-        dataset = torch.utils.data.TensorDataset(torch.arange(50))
-        given = Doubled(dataset, batch_size=8, num_workers=2, persistent_workers=True, pin_memory_device="cuda:0")
-        self.assertEqual(sum((batch.tolist() for batch in given), []), list(range(0, 100, 2)))
-        trained = loaders.training_loader(self.job, given)
-        tested = loaders.part_loader(types.SimpleNamespace(rank=1, size=2), given)
-        for loader, right in ((trained, list(range(0, 100, 2))), (tested, list(range(2, 100, 4)))):
-            self.assertIsInstance(loader, Doubled)
-            self.assertEqual((loader.pin_memory_device, loader.prefetch_factor), ("cuda:0", 2))
-            for _ in range(2):
-                self.assertEqual(sorted(sum((batch.tolist() for batch in loader), [])), right)
-        plain = torch.utils.data.DataLoader(dataset, batch_sampler=trained.batch_sampler)
-        for name in ("batch_size", "drop_last"):
-            self.assertEqual(getattr(trained, name), getattr(plain, name))
-        self.assertIs(type(trained.sampler), type(plain.sampler))
-        self.assertEqual((len(tested), tested.batch_size, tested.drop_last), (4, 8, False))
-        self.assertEqual(sum((batch.tolist() for batch in given), []), list(range(0, 100, 2)))
-
-    def test_other_orders(self):
-        dataset = torch.utils.data.TensorDataset(torch.arange(50))
-        self.job.partition_dataset(dataset, 8, shuffle=True, drop_last=False, sampler=None)
-
-        class Stream(torch.utils.data.IterableDataset):
-            def __iter__(self):
-                return iter(range(10))
-
-        for options, reason in (({"shuffle": False}, "shuffle=False: each epoch is shuffled; .* DistributedSampler"),
-                                ({"drop_last": True}, "drop_last=True: every sample is trained on once .* BatchNorm.*Subset"),
-                                ({"sampler": [1]}, r"sampler=\[1\]: the job orders the samples; take a DataLoader of your own")):
-            with self.subTest(options), self.refused(f"partition_dataset takes no {reason}"):
-                self.job.partition_dataset(dataset, 8, **options)
-        with self.refused("job.sampler takes no seed=3: the order follows from the seed of the job"):
-            self.job.sampler(dataset, seed=3)
-        with self.refused("by its length, and Stream has none; .* by job.rank and job.size"):
-            self.job.partition_dataset(Stream(), 4)
-        loader = torch.utils.data.DataLoader(dataset, batch_size=8, sampler=self.job.sampler(dataset, 16))
-        with self.refused("would make batches of its batches; pass it as batch_sampler, or sampler=job.sampler"):
-            next(iter(loader))
-
-    def test_an_epoch_that_a_script_breaks_off(self):
-        sampler = self.job.sampler(range(50), batch_size=8)
-        steps = iter(sampler)
-        self.assertEqual([len(next(steps)), len(next(steps))], [sampler.step_size] * 2)
-        self.assertEqual(sorted(index for step in sampler for index in step), list(range(50)))
-        self.assertEqual(sampler.epoch, 2)
-
-    def test_a_look_at_a_step_is_no_epoch(self):
-        sampler = self.job.sampler(range(50), batch_size=8)
-        looks = [next(iter(sampler)) for _ in range(2)]
-        self.assertEqual(sampler.epoch, 0)
-        epoch = list(sampler)
-        self.assertEqual(looks, [epoch[0]] * 2)
-        self.assertEqual(sorted(index for step in epoch for index in step), list(range(50)))
-        self.assertEqual(sampler.epoch, 1)
 
     def test_gradients_that_a_script_takes_away(self):
         optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)

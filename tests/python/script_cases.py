@@ -13,6 +13,7 @@ import torch
 from torch.nn import functional
 
 import scripts
+import syncopate_torch as syncopate
 
 SYNCOPATE = os.environ["SYNCOPATE"]
 SCRIPTS = str(pathlib.Path(__file__).with_name("scripts.py"))
@@ -76,3 +77,18 @@ class ScriptTest(unittest.TestCase):
         self.assertEqual(len(found), len(expected))
         for value, right in zip(found, expected):
             self.assertAlmostEqual(value, right, delta=1e-5)
+
+
+class AloneTest(unittest.TestCase):
+    """Jobs of this process."""
+
+    def setUp(self):
+        self.points, self.labels, self.network = scripts.problem()
+        self.sgd = scripts.sgd(self.network)
+        self.job = syncopate.init()
+
+    def backward(self):
+        functional.cross_entropy(self.network(self.points), self.labels).backward()
+
+    def refused(self, pattern):
+        return self.assertRaisesRegex(syncopate.ConfigError, pattern)

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <chrono>
-#include <numeric>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,8 +11,25 @@
 namespace syncopate::abi {
 namespace {
 
+/// No object of a program is longer.
+constexpr std::size_t longest_memory = std::numeric_limits<std::size_t>::max() / 2;
+
+ConfigError too_long(const std::string& found) {
+  return ConfigError("memory has at most " + std::to_string(longest_memory) +
+                     " bytes, found a length of " + found + "; pass the length that it has");
+}
+
+/// Errors: ConfigError, where no memory is as long.
+std::size_t product(std::size_t count, std::size_t length) {
+  if (length > 0 && count > longest_memory / length) {
+    throw too_long(std::to_string(count) + " times " + std::to_string(length));
+  }
+  return count * length;
+}
+
 template <class Value>
 std::span<Value> span_of(void* values, std::size_t count) {
+  static_cast<void>(product(count, sizeof(Value)));  // a wrong length would break the group
   auto* const first = static_cast<Value*>(values);
   return count > 0 ? std::span(&given(first, "values"), count) : std::span<Value>();
 }
@@ -93,8 +110,14 @@ std::vector<std::span<Byte>> blocks_of(std::span<Byte> all, const std::size_t* b
 }
 
 std::size_t total_of(const std::size_t* bytes, std::uint32_t count, const char* name) {
-  const std::size_t* const first = &given(bytes, name);
-  return std::accumulate(first, first + count, std::size_t{0});
+  std::size_t total = 0;
+  for (const std::size_t block : std::span<const std::size_t>(&given(bytes, name), count)) {
+    if (block > longest_memory - total) {
+      throw too_long(std::to_string(block) + " behind " + std::to_string(total));
+    }
+    total += block;
+  }
+  return total;
 }
 
 }  // namespace
@@ -123,7 +146,8 @@ syncopate_status syncopate_reduce_scatter(syncopate_group* group, const void* va
                                           size_t count, syncopate_type type,
                                           syncopate_operation operation, syncopate_work** work) {
   return abi::carry_out(group, work, [&](const LoopGroup& of) {
-    return of.reduce_scatter(abi::reducible(const_cast<void*>(values), count * of.size(), type),
+    const std::size_t all = abi::product(of.size(), count);
+    return of.reduce_scatter(abi::reducible(const_cast<void*>(values), all, type),
                              abi::reducible(mine, count, type), abi::reduction_of(operation));
   });
 }
@@ -138,7 +162,8 @@ syncopate_status syncopate_broadcast(syncopate_group* group, void* values, size_
 syncopate_status syncopate_allgather(syncopate_group* group, const void* mine, size_t bytes,
                                      void* all, syncopate_work** work) {
   return abi::carry_out(group, work, [&](const LoopGroup& of) {
-    return of.allgather(abi::readable(mine, bytes), abi::writable(all, bytes * of.size()));
+    return of.allgather(abi::readable(mine, bytes),
+                        abi::writable(all, abi::product(of.size(), bytes)));
   });
 }
 
@@ -146,7 +171,8 @@ syncopate_status syncopate_gather(syncopate_group* group, const void* mine, size
                                   uint32_t root, syncopate_work** work) {
   return abi::carry_out(group, work, [&](const LoopGroup& of) {
     const std::size_t blocks = of.rank() == root ? of.size() : 0;
-    return of.gather(abi::readable(mine, bytes), abi::writable(all, bytes * blocks), root);
+    return of.gather(abi::readable(mine, bytes), abi::writable(all, abi::product(blocks, bytes)),
+                     root);
   });
 }
 
@@ -154,7 +180,8 @@ syncopate_status syncopate_scatter(syncopate_group* group, const void* all, size
                                    void* mine, uint32_t root, syncopate_work** work) {
   return abi::carry_out(group, work, [&](const LoopGroup& of) {
     const std::size_t blocks = of.rank() == root ? of.size() : 0;
-    return of.scatter(abi::readable(all, bytes * blocks), abi::writable(mine, bytes), root);
+    return of.scatter(abi::readable(all, abi::product(blocks, bytes)), abi::writable(mine, bytes),
+                      root);
   });
 }
 
@@ -200,10 +227,13 @@ syncopate_status syncopate_work_wait_for(syncopate_work* work, double seconds, i
     const auto limit = std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e8));
     int& result = abi::given(ended, "ended");
     result = 0;
-    result = abi::given(work, "work")
-                     .work.wait_for(std::chrono::duration_cast<syncopate::Duration>(limit))
-                 ? 1
-                 : 0;
+    syncopate::CollectiveWork& of = abi::given(work, "work").work;
+    try {
+      result = of.wait_for(std::chrono::duration_cast<syncopate::Duration>(limit)) ? 1 : 0;
+    } catch (...) {
+      result = of.done() ? 1 : 0;  // not where another thread waits for the same receive
+      throw;
+    }
   });
 }
 

@@ -30,7 +30,8 @@ void check_ranks(const std::vector<std::uint32_t>& ranks, const LoopJob::Member&
       *distinct.rbegin() >= member.size()) {
     throw ConfigError(
         fmt::format("a group of worker {} needs ranks below {}, each once, {} among them, found {}",
-                    member.rank(), member.size(), member.rank(), fmt::join(ranks, ", ")));
+                    member.rank(), member.size(), member.rank(),
+                    ranks.empty() ? "none" : fmt::format("{}", fmt::join(ranks, ", "))));
   }
 }
 
@@ -211,6 +212,7 @@ void LoopGroup::expect_other(std::uint32_t rank, const char* what) const {
 }
 
 LoopGroup::Collective LoopGroup::allreduce(const Reducible& values, Reduction reduction) const {
+  expect_combination(values, reduction);
   return {
       .among = [values, reduction](ProgramGroup& group) { reduce_over(group, values, reduction); },
       .call = call_of("allreduce", values, reduction)};
@@ -218,6 +220,7 @@ LoopGroup::Collective LoopGroup::allreduce(const Reducible& values, Reduction re
 
 LoopGroup::Collective LoopGroup::reduce(const Reducible& values, Reduction reduction,
                                         std::uint32_t root) const {
+  expect_combination(values, reduction);
   expect_rank(root, "root");
   return {.among =
               [=](ProgramGroup& group) {
@@ -228,6 +231,7 @@ LoopGroup::Collective LoopGroup::reduce(const Reducible& values, Reduction reduc
 
 LoopGroup::Collective LoopGroup::reduce_scatter(const Reducible& values, const Reducible& mine,
                                                 Reduction reduction) const {
+  expect_combination(values, reduction);
   const auto bytes = [](const Reducible& of) {
     return std::visit([](auto typed) { return std::as_writable_bytes(typed); }, of);
   };

@@ -65,7 +65,8 @@ class CollectiveWork {
 /// Thread: collectives of one group one at a time, while other threads use other groups, or the
 ///         job; `send`, `receive` and `receive_any` any.
 /// Errors: PeerLost, TimedOut (another program has ended, or has not come within the group's
-///         limit); ConfigError, for lengths and ranks that are impossible, and in a forked process.
+///         limit); ConfigError, for lengths, ranks and operations that are impossible, and in a
+///         forked process.
 class LoopGroup {
  public:
   /// All workers.

@@ -63,7 +63,8 @@ class LoopShare {
   /// step.
   void next_epoch();
   /// Goes on behind the first `step` steps of `epoch`, as an earlier job did. Where samples are
-  /// leased the epoch begins again.
+  /// leased the epoch begins again. Errors: ConfigError, for more steps than the epoch has for this
+  /// worker, and an epoch above 2^32 - 1; the place stays.
   void resume(std::size_t epoch, std::size_t step);
   struct Length {
     std::size_t steps = 0;

@@ -121,11 +121,14 @@ class LoopShare::Order {
   std::vector<std::size_t> next();
   void next_epoch();
   void resume(std::size_t epoch, std::size_t step);
-  Length length();
+  Length length() const;
   std::size_t epoch() const { return epoch_; }
   std::size_t step() const { return step_; }
 
  private:
+  std::optional<Length> length_of(std::size_t epoch) const;
+  void expect_place(std::size_t epoch, std::size_t step) const;
+
   std::unique_ptr<SampleSource> source_;
   std::size_t step_size_;
   std::size_t epoch_ = 0;

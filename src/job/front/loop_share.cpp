@@ -1,4 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -9,6 +12,12 @@
 #include "job/spec/job_plan.hpp"
 
 namespace syncopate {
+namespace {
+
+/// Of a share: no job comes to one behind it, and the steps of all before it are a number.
+constexpr std::size_t last_epoch = std::numeric_limits<std::uint32_t>::max();
+
+}  // namespace
 
 std::shared_ptr<LoopShare::Order> LoopJob::Member::share(std::uint64_t samples,
                                                          std::uint32_t batch_size) {
@@ -124,12 +133,21 @@ std::vector<std::size_t> LoopShare::Order::next() {
   return {samples.begin(), samples.end()};
 }
 
-LoopShare::Length LoopShare::Order::length() {
-  const auto runs = source_->run_sizes({epoch_});
-  if (!runs) {
+LoopShare::Length LoopShare::Order::length() const {
+  const std::optional<Length> length = length_of(epoch_);
+  if (!length) {
     throw ConfigError(
         "an epoch of leased samples has no length, because faster workers take more of them: count "
         "steps as they come, or choose data-order fixed");
+  }
+  return *length;
+}
+
+/// None: samples are leased.
+std::optional<LoopShare::Length> LoopShare::Order::length_of(std::size_t epoch) const {
+  const auto runs = source_->run_sizes({epoch});
+  if (!runs) {
+    return std::nullopt;
   }
   Length length;
   for (const std::size_t samples : *runs) {
@@ -149,7 +167,25 @@ void LoopShare::Order::next_epoch() {
   ended_ = false;
 }
 
+/// Errors: ConfigError, for a place that no job has come to. Of leased samples steps do not matter.
+void LoopShare::Order::expect_place(std::size_t epoch, std::size_t step) const {
+  if (epoch > last_epoch) {
+    throw ConfigError(
+        fmt::format("a share goes on in an epoch from 0 to {}, found epoch {}; pass the epoch of "
+                    "the earlier job",
+                    last_epoch, epoch));
+  }
+  const std::optional<Length> length = step > 0 ? length_of(epoch) : std::nullopt;
+  if (length && step > length->steps) {
+    throw ConfigError(
+        fmt::format("a share goes on in epoch {} behind 0 to {} steps, as many as this worker has "
+                    "there, found {}; pass the steps that the earlier job had taken in this epoch",
+                    epoch, length->steps, step));
+  }
+}
+
 void LoopShare::Order::resume(std::size_t epoch, std::size_t step) {
+  expect_place(epoch, step);
   source_->step_ended();
   left_ = {};
   ended_ = false;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <vector>
 
@@ -21,8 +22,17 @@ const Field* find_by_key(std::string_view key) {
   return field != nullptr && field->key() == key ? field : nullptr;
 }
 
+/// Earlier versions wrote `workers = 0` for a number that nobody gave; their files stay readable.
+bool leaves_workers_open(std::string_view key, const OptionValue& value) {
+  return key == "workers" && value == OptionValue(std::int64_t{0});
+}
+
 /// False for an unknown key. Errors: as `set_field`.
 bool set_by_key(TrainConfig& config, std::string_view key, const OptionValue& value) {
+  if (leaves_workers_open(key, value)) {
+    config.workers = 0;
+    return true;
+  }
   if (const Field* field = find_by_key(key)) {
     set_field(*field, config, value);
     return true;

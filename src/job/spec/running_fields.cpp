@@ -1,6 +1,7 @@
 // The options that say where a job runs, how its members exchange values, and when it ends.
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,16 +26,26 @@ std::string_view help_of_compress() {
   return help;
 }
 
+/// In a configuration, no workers stand for a number that nobody gave.
+Field field_of_workers() {
+  Field own = field(&Config::workers, {.name = "workers",
+                                       .group = option_group::workers,
+                                       .value = "N",
+                                       .help = "number of worker processes, one device each",
+                                       .limits = {.least = 1, .most = most_workers},
+                                       .when_unset = "the cluster's devices, else 1"});
+  own.initial = OptionValue();
+  own.get = [](const Config& config) {
+    return config.workers == 0 ? OptionValue() : OptionValue(std::int64_t{config.workers});
+  };
+  return own;
+}
+
 }  // namespace
 
 std::vector<Field> workers_fields() {
   return {
-      field(&Config::workers, {.name = "workers",
-                               .group = option_group::workers,
-                               .value = "N",
-                               .help = "number of worker processes, one device each",
-                               .limits = {.most = most_workers},
-                               .when_unset = "the cluster's devices, else 1"}),
+      field_of_workers(),
       field(&Config::cluster, {.name = "cluster",
                                .group = option_group::workers,
                                .value = "FILE",

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <future>
+#include <limits>
 #include <optional>
 #include <thread>
 
@@ -231,6 +232,7 @@ TEST(GroupsTest, ThatAreImpossibleAreRefused) {
     EXPECT_THAT(refusal([&] { job.open_group({0, 1, 2}); }), HasSubstr("below 2"));
     EXPECT_THAT(refusal([&] { job.open_group({1 - job.rank()}); }), HasSubstr("among them"));
     EXPECT_THAT(refusal([&] { job.open_group({0, 1}, -1); }), HasSubstr("wait_seconds"));
+    EXPECT_THAT(refusal([&] { job.open_group({}); }), EndsWith("among them, found none"));
     Group all = job.everyone();
     std::vector<float> value{1};
     EXPECT_THAT(refusal([&] { all.broadcast(value, 2); }), HasSubstr("root 2"));
@@ -239,6 +241,35 @@ TEST(GroupsTest, ThatAreImpossibleAreRefused) {
     EXPECT_THAT(refusal([&] { all.receive(value.data(), 4, 1 - job.rank(), 4096); }),
                 HasSubstr("from 0 to 4095, found 4096"));
     EXPECT_THAT(refusal([&] { all.allreduce(value, SYNCOPATE_BIT_OR); }), HasSubstr("integers"));
+    EXPECT_THAT(refusal([&] { all.allreduce_async(value, SYNCOPATE_BIT_OR); }),
+                HasSubstr("integers"));
+  });
+}
+
+/// Of two workers, whose blocks together have a length that no number of this machine counts.
+TEST(GroupsTest, GoOnAfterLengthsThatNoMemoryHas) {
+  expect_no_errors(2, [](Job& job) {
+    Group all = job.everyone();
+    std::vector<float> value{1};
+    float found = 0;
+    constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+    constexpr std::size_t half = most / 2 + 1;  // twice that is 0
+    EXPECT_THAT(refusal([&] { all.allreduce(value.data(), most, SYNCOPATE_FLOAT32); }),
+                HasSubstr("found a length of 18446744073709551615 times 4;"));
+    void* const memory = value.data();
+    EXPECT_THAT(refusal([&] { all.broadcast(memory, most); }), StartsWith("memory has"));
+    EXPECT_THAT(refusal([&] { all.allgather(value.data(), half, &found); }),
+                StartsWith("memory has"));
+    const std::array<std::size_t, 2> bytes{half - 2, 2};
+    EXPECT_EQ(
+        syncopate_alltoall(all.handle(), value.data(), bytes.data(), &found, bytes.data(), nullptr),
+        SYNCOPATE_CONFIG_ERROR);
+    EXPECT_THAT(syncopate_last_error(), HasSubstr("found a length of 2 behind "));
+    EXPECT_EQ(syncopate_reduce_scatter(all.handle(), value.data(), &found, half, SYNCOPATE_INT8,
+                                       SYNCOPATE_SUM, nullptr),
+              SYNCOPATE_CONFIG_ERROR);
+    all.allreduce(value);
+    EXPECT_THAT(value, ElementsAre(2));
   });
 }
 
@@ -288,6 +319,7 @@ TEST(GroupsTest, OfOneWorker) {
             SYNCOPATE_OK);
   EXPECT_EQ(found, values);
   EXPECT_THAT(refusal([&] { one.receive(values.data(), 8, SYNCOPATE_ANY); }), HasSubstr("nobody"));
+  EXPECT_THAT(refusal([&] { job.open_group({}); }), EndsWith("among them, found none"));
 }
 
 TEST(GroupsTest, NameWhoHasNotComeWithinTheirLimit) {
@@ -302,6 +334,24 @@ TEST(GroupsTest, NameWhoHasNotComeWithinTheirLimit) {
       }
     }
   });
+}
+
+TEST(GroupsTest, SayThatWorkHasEndedByAnError) {
+  const auto errors = ThreadedPrograms(2).run([](const JobEntry& entry) {
+    Job job(InitOptions{.entry = entry});
+    job.barrier();
+    if (entry.rank == 1) {
+      return;
+    }
+    syncopate_work* lost = nullptr;
+    ASSERT_EQ(syncopate_barrier(job.everyone().handle(), &lost), SYNCOPATE_OK);
+    EXPECT_NE(syncopate_work_wait(lost), SYNCOPATE_OK);
+    int ended = 0;
+    EXPECT_NE(syncopate_work_wait_for(lost, 0, &ended), SYNCOPATE_OK);
+    EXPECT_EQ(ended, 1);
+    syncopate_work_free(lost);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
 /// What a group has under way ends with an error when its program leaves, also a receive.

@@ -224,9 +224,11 @@ TEST(LeasedDataTest, OfAJobThatGoesOnInTheMiddleOfAnEpoch) {
   const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
     TorchJob job = init({.options = {{"data-order", "leased"}}, .entry = entry});
     Share share = job.share(length, 2 * step_size);
-    share.resume(1, 5);
+    share.resume(1, 5000);  // more steps than this job will have
     EXPECT_EQ(share.epoch(), 1U);
     EXPECT_EQ(share.step(), 0U);
+    EXPECT_THAT(refusal([&] { share.resume(std::size_t{1} << 32, 0); }),
+                HasSubstr("an epoch from 0 to 4294967295, found epoch 4294967296"));
     run_epoch(share, [&](const Samples& step) { append(seen.by_worker[entry.rank][1], step); });
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));

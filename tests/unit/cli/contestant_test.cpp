@@ -98,6 +98,15 @@ TEST(ReadContestantsTest, RefusesByTermWhatCannotBeMeant) {
   EXPECT_THAT(refusal("ssgd,"), HasSubstr("--schemes: ''"));
 }
 
+TEST(ReadContestantsTest, RefusesAnOptionThatAppearsTwice) {
+  EXPECT_EQ(refusal("esync,esync:pacing=paper:pacing=timed"),
+            "--schemes: 'esync:pacing=paper:pacing=timed': expected each option once, found pacing "
+            "again; leave one out");
+  EXPECT_THAT(refusal("ssgd:balance:balance"), HasSubstr("found balance again"));
+  EXPECT_THAT(refusal("nbssgd:aggregate=auto:through=allreduce"),
+              HasSubstr("found aggregate again"));
+}
+
 TEST(ReadContestantsTest, AnOptionForAllHasAnEffectOnOneOfThem) {
   CommonOptions common = two_workers();
   common.given = {{"slack", "2"}};

@@ -109,6 +109,10 @@ TEST(AgreementTest, NamesWhatDiffers) {
             "batch-size is \"32\" here, but \"64\" there");
 }
 
+TEST(AgreementTest, IsThatOfAnEarlierVersionWhereTheClusterGivesTheWorkers) {
+  EXPECT_EQ(agreement_of(small_plan(), "devices").at("workers"), "0");
+}
+
 TEST(AgreementTest, MoreSeedsSchemesAndRatesAreTheSameComparison) {
   const ComparisonPlan plan = small_plan();
   ComparisonPlan more = plan;

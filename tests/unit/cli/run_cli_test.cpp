@@ -265,6 +265,8 @@ TEST_F(RunCliTest, RefusesValuesByTheNameOfTheirOption) {
                     HasSubstr(", hogwild, found 'sgd'; did you mean 'ssgd'?\n")));
   EXPECT_EQ(refusal({"train", "--momentum", "-0.5"}),
             "syncopate: --momentum: expected a number from 0 and below 1, found -0.5\n");
+  EXPECT_EQ(refusal({"train", "--workers", "0"}),
+            "syncopate: --workers: expected a whole number from 1 to 1024, found 0\n");
   EXPECT_EQ(refusal({"train", "--seed"}), "syncopate: --seed needs a value\n");
   EXPECT_EQ(refusal({"train", "--quiet=yes"}), "syncopate: --quiet takes no value\n");
   EXPECT_THAT(refusal({"train", "--split-by-class=maybe"}), HasSubstr("true or false"));

@@ -80,7 +80,8 @@ TEST_F(RunCommandTest, RefusesWhatItCannotStart) {
               HasSubstr("--epochs is an option of `syncopate train`"));
   EXPECT_THAT(refusal({"-n", "2", "--scheme", "local", "--", "x"}), HasSubstr("found 2 workers"));
   EXPECT_THAT(refusal({"-n", "many", "--", "x"}), HasSubstr("--workers"));
-  EXPECT_THAT(refusal({"-n", "0", "--", "x"}), HasSubstr("1 to 1024 programs, found '0'"));
+  EXPECT_THAT(refusal({"-n", "0", "--", "x"}),
+              HasSubstr("--workers: expected a whole number from 1 to 1024, found 0"));
 }
 
 }  // namespace

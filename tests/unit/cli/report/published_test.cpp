@@ -7,6 +7,7 @@
 
 #include "base/errors.hpp"
 #include "cli/report/run_list.hpp"
+#include "tests/support/refusal.hpp"
 #include "tests/unit/cli/report/made_runs.hpp"
 
 namespace syncopate::cli {
@@ -69,6 +70,43 @@ TEST(PublishedTest, RefusesAnotherFormInOneLine) {
       EXPECT_THAT(error.what(), testing::StartsWith("mine.json: expected "));
     }
   }
+}
+
+std::string refusal_of(std::string_view text) {
+  return refusal([&] { published_in(text, "mine.json"); });
+}
+
+TEST(PublishedTest, RefusalsNameTheLineOrTheFieldInOurWords) {
+  EXPECT_EQ(refusal_of("[1"), "mine.json: expected JSON, found '[1' in line 1; correct it");
+  EXPECT_EQ(refusal_of("{\"source\": 1,\n  figures}\n"),
+            "mine.json: expected JSON, found '  figures}' in line 2; correct it");
+  EXPECT_EQ(refusal_of("{\"source\":\n\n"),
+            "mine.json: expected JSON, found '{\"source\":' in line 1; correct it");
+  EXPECT_EQ(refusal_of("[1e999]"),
+            "mine.json: expected numbers below 1.8e308, found a greater one; correct it");
+  EXPECT_EQ(refusal_of("[1]"),
+            "mine.json: expected an object with source and figures, found [1]; correct it");
+  EXPECT_EQ(refusal_of(R"({"source": 1})"),
+            "mine.json: expected a text in source, found 1; correct it");
+  EXPECT_EQ(refusal_of(R"({"source": "x"})"),
+            "mine.json: expected a list in figures, found no value; correct it");
+}
+
+TEST(PublishedTest, RefusalsNameTheFigure) {
+  const auto refusal_of_second = [](const std::string& figure) {
+    return refusal_of(R"({"source": "x", "figures": [
+        {"figure": "accuracy", "scheme": "ssgd", "value": 1}, )" +
+                      figure + "]}");
+  };
+  EXPECT_EQ(refusal_of_second("2"),
+            "mine.json: expected an object in figures[1], found 2; correct it");
+  EXPECT_EQ(refusal_of_second(R"({"figure": "beauty", "scheme": "ssgd", "value": 1})"),
+            "mine.json: expected one of speed_up, throughput, traffic_mb_per_s, "
+            "computing_time_ratio, accuracy in figures[1].figure, found \"beauty\"; correct it");
+  EXPECT_EQ(refusal_of_second(R"({"figure": "accuracy", "value": 1})"),
+            "mine.json: expected a text in figures[1].scheme, found no value; correct it");
+  EXPECT_EQ(refusal_of_second(R"({"figure": "accuracy", "scheme": "ssgd", "values": [1, "2"]})"),
+            "mine.json: expected a number in figures[1].values[1], found \"2\"; correct it");
 }
 
 }  // namespace

@@ -70,6 +70,43 @@ TEST(StudyTest, TakesTheHighestTargetThatAllReach) {
   EXPECT_EQ(target({}), 0.6);  // never tested
 }
 
+TEST(StudyTest, TakesATargetThatHasAMedianTime) {
+  MadeRuns made;
+  const std::vector<std::filesystem::path> two{
+      made.add("a", {.seed = 1, .accuracies = {0.3, 0.9, 0.9}}),
+      made.add("b", {.seed = 2, .accuracies = {0.3, 0.4, 0.4}})};
+  const Setting of_two = study_of(read_runs(two), {})[0];
+  EXPECT_EQ(of_two.target, 0.4) << "one of two runs reached 0.9, which is no median";
+  EXPECT_EQ(of_two.groups.at(0).figures.time_to_target->median, 2);
+  std::vector<std::filesystem::path> three = two;
+  three.push_back(made.add("c", {.seed = 3, .accuracies = {0.8, 0.9, 0.9}}));
+  EXPECT_EQ(study_of(read_runs(three), {})[0].target, 0.9);
+}
+
+/// As `import` writes it.
+std::filesystem::path imported(MadeRuns& made, const std::string& name, const std::string& more) {
+  const auto folder = made.add(name, {.scheme = "esync", .more = more});
+  auto summary = nlohmann::ordered_json::parse(read_file(folder / "summary.json"));
+  summary["imported_from"] = "esync-logs";
+  write_file(folder / "summary.json", summary.dump());
+  return folder;
+}
+
+TEST(StudyTest, AnOptionThatAnImportedRunLacksIsNoDifference) {
+  MadeRuns made;
+  const std::string own = "batch_size = 64\nalpha = 0.99\nmomentum = 0.9\npacing = 'timed'\n";
+  const auto labels = [&](const std::vector<std::filesystem::path>& folders) {
+    return labels_in(study_of(read_runs(folders), {})[0]);
+  };
+  const auto native = made.add("a", {.scheme = "esync", .more = own});
+  EXPECT_THAT(labels({native, imported(made, "b", "batch_size = 64\n")}),
+              ElementsAre("esync", "esync:imported"));
+  EXPECT_THAT(labels({native, imported(made, "c", "batch_size = 32\n")}),
+              ElementsAre("esync:batch-size=64", "esync:batch-size=32"));
+  EXPECT_THAT(labels({native, made.root() / "b", imported(made, "d", "")}),
+              ElementsAre("esync", "esync:imported", "esync:imported:2"));
+}
+
 TEST(StudyTest, RenamesInOrderAndRefusesAnotherNumber) {
   MadeRuns made;
   const std::vector<std::filesystem::path> folders{

@@ -79,6 +79,10 @@ TEST(FieldTest, TakesTheEndsOfARangeAndNothingBeyond) {
   EXPECT_THAT(refusal_of("batch-size", "0"), HasSubstr("a whole number from 1"));
   EXPECT_THAT(refusal_of("batch-size", "4294967296"), HasSubstr("to 1048576, found 4294967296"));
   EXPECT_THAT(refusal_of("seed", "-1"), HasSubstr("found -1"));
+  for (const char* text : {"-1", "0", "1025"}) {
+    EXPECT_EQ(refusal_of("workers", text),
+              fmt::format("expected a whole number from 1 to 1024, found {}", text));
+  }
 }
 
 TEST(FieldTest, RefusesWhatIsNoNumber) {
@@ -120,6 +124,16 @@ TEST(ConfigFileTest, ReadsOverABase) {
   EXPECT_EQ(config.max_time, 30);
   EXPECT_EQ(config.eval_every, (Every{Every::Unit::seconds, 10}));
   EXPECT_EQ(config.epochs, 9);
+}
+
+TEST(ConfigFileTest, HasNoWorkersWhereNobodyGaveThem) {
+  TrainConfig config;
+  EXPECT_THAT(to_toml(config), Not(HasSubstr("\nworkers =")));
+  EXPECT_EQ(value_of(config, "workers"), "");
+  config.workers = 3;
+  EXPECT_THAT(to_toml(config), HasSubstr("\nworkers = 3\n"));
+  EXPECT_EQ(parse_config("workers = 0\n", "job.toml", config).workers, 0U)
+      << "files of an earlier version";
 }
 
 TEST(ConfigFileTest, SaysWhereAndWhatIsWrong) {
