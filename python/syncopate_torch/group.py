@@ -228,10 +228,10 @@ def _with_memory(tensor):
     return tensor
 
 
-def changing(tensors):
+def changing(tensors, in_inference=False):
     """The mode in which tensors may change, whatever that of the thread is: those of torch.inference_mode change in that
-    alone."""
-    return torch.inference_mode(any(each.is_inference() for each in tensors))
+    alone, and so do copies that an operation has made which began `in_inference`."""
+    return torch.inference_mode(in_inference or any(each.is_inference() for each in tensors))
 
 
 def root_among(root, size):

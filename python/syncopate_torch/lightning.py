@@ -109,7 +109,7 @@ class SyncopateStrategy(ParallelStrategy):
         self._optimizer, self._groups = None, 0  # of the job; once
         self._steps_since_alignment = False
         self._in_step = False
-        self._sent, self._log_dir, self._own_log_dir = None, None, None
+        self._sent, self._log_dirs = None, {}
         self._samples, self._first_samples = 0, 0  # of the batches since the last step
         self._batch_samples, self._scale = 0, 1  # of the last batch
 
@@ -288,8 +288,9 @@ class SyncopateStrategy(ParallelStrategy):
         self._share_paths()
 
     def _share_log_dir(self):
-        """`Trainer.log_dir` broadcasts a text that is the same in each step, so that from here on a step sends none."""
-        self._log_dir, self._own_log_dir = self._trainer.log_dir, self._sent
+        """`Trainer.log_dir` broadcasts a text, or None, which is the same in each step: from here on a step sends none."""
+        shared = self._trainer.log_dir
+        self._log_dirs = {self._sent: shared}
 
     def _share_paths(self):
         """Of the checkpoints that worker 0 has written: their names have its number of steps."""
@@ -425,8 +426,8 @@ class SyncopateStrategy(ParallelStrategy):
     def broadcast(self, obj, src=0):
         if self.job.size == 1:
             return obj
-        if self._in_step and obj is not None and obj == self._own_log_dir:
-            return self._log_dir
+        if self._in_step and isinstance(obj, (str, type(None))) and obj in self._log_dirs:
+            return self._log_dirs[obj]
         self._expect_no_step("broadcast")
         self._sent = obj
         self._align("a broadcast")

@@ -111,8 +111,10 @@ class ShareSampler(NotCopied, Sampler):
         """Goes to the place of the next iteration, once: in the next epoch, or the one that is named or resumed."""
         self._job.resume()
         if self._named > _c.call("share_epoch", self._share):
+            self._again.clear()
             _c.call("share_resume", self._share, self._named, 0)
         elif not self._placed and not self._was_a_look():
+            self._again.clear()  # of an epoch that was broken off
             _c.call("share_next_epoch", self._share)
         self._placed, self._ended = True, False
         self._steps_before, self._taken = self._job.steps_taken() or 0, []

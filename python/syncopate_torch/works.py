@@ -8,6 +8,7 @@ from torch import distributed
 from syncopate_torch import _c
 from syncopate_torch.errors import Cancelled, TimedOut
 from syncopate_torch.futures import Future
+from syncopate_torch.group import changing
 from syncopate_torch.untraced import untraced
 
 # From this version on C++ keeps the works of Python that it waits for.
@@ -26,7 +27,7 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
         super().__init__()
         self._handles, self._finish, self._keeps, self._limit = handles, finish, keeps, None
         self._result, self._callbacks, self._parts = result, callbacks, parts
-        self._in_inference = torch.is_inference_mode_enabled()  # copies that it has made are of that mode
+        self._in_inference = torch.is_inference_mode_enabled()  # as it begins
         self._free = None
         self._others = None
         self._error = None
@@ -116,7 +117,7 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
 
     def _make_result(self):
         if self._finish is not None:
-            with torch.inference_mode(self._in_inference or any(part.is_inference() for part in self._result)), torch.no_grad():
+            with changing(self._result, self._in_inference), torch.no_grad():
                 self._finish()
         self._leave_with(None)
 

@@ -168,6 +168,23 @@ class Samples(AloneTest):
         self.assertEqual(sorted(index for step in sampler for index in step), list(range(50)))
         self.assertEqual(sampler.epoch, 2)
 
+    def test_a_look_at_several_steps_before_an_epoch_that_is_broken_off(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=8)
+        sampler = self.job.sampler(range(50), batch_size=8)
+        look = iter(sampler)
+        seen = [next(look) for _ in range(3)]
+        for step in sampler:
+            self.assertEqual(step, seen[0])
+            optimizer.step()
+            break
+        self.assertEqual(sorted(index for step in sampler for index in step), list(range(50)))
+        self.assertEqual(sampler.epoch, 2)
+        look = iter(sampler)
+        seen = [next(look) for _ in range(3)]
+        self.assertEqual(next(iter(sampler)), seen[0])
+        sampler.set_epoch(5)
+        self.assertEqual(sorted(index for step in sampler for index in step), list(range(50)))
+
     def test_a_look_at_a_step_is_no_epoch(self):
         sampler = self.job.sampler(range(50), batch_size=8)
         looks = [next(iter(sampler)) for _ in range(2)]

@@ -69,6 +69,13 @@ def followed():
     say(rank=job.rank, rate=sgd.param_groups[0]["lr"], aligned=aligned, parameters=parameters_of(network))
 
 
+def take_step(optimizer, network, points, labels):
+    """With the first eight samples."""
+    optimizer.zero_grad()
+    functional.cross_entropy(network(points[:8]), labels[:8]).backward()
+    optimizer.step()
+
+
 def shows_a_batch(scheme):
     """Worker 0 looks at the first batch before the training and after the first epoch; then come whole epochs."""
     job = syncopate.init(scheme)
@@ -100,13 +107,7 @@ def forks():
     job = syncopate.init()
     points, labels, network = problem()
     optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.2), network, batch_size=8)
-
-    def step():
-        optimizer.zero_grad()
-        functional.cross_entropy(network(points[:8]), labels[:8]).backward()
-        optimizer.step()
-
-    step()
+    take_step(optimizer, network, points, labels)
     statuses = []
     for way in ("ends", "raises", "forgets"):
         child = os.fork()
@@ -119,7 +120,7 @@ def forks():
         if child == 0:
             sys.exit(7)
         statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    step()
+    take_step(optimizer, network, points, labels)
     optimizer.finish()
     say(rank=job.rank, statuses=statuses, parameters=parameters_of(network))
 
@@ -132,11 +133,9 @@ def counts(scheme):
     optimizer = job.DistributedOptimizer(sgd, network, batch_size=8)
     job.scheduler(StepLR(sgd, step_size=1, gamma=0.5), optimizer, every=24)
     known = []
-    for epoch in range(2):
+    for _ in range(2):
         for _ in range(4 + 2 * job.rank):
-            optimizer.zero_grad()
-            functional.cross_entropy(network(points[:8]), labels[:8]).backward()
-            optimizer.step(weight=8)
+            take_step(optimizer, network, points, labels)
         known.append(optimizer.samples)
         optimizer.align()
         known.append(optimizer.samples)
@@ -153,9 +152,7 @@ def goes_on_at_unequal_rates(scheme, file=None):
     schedule = torch.optim.lr_scheduler.OneCycleLR(sgd, max_lr=0.2, total_steps=60)
     optimizer = job.DistributedOptimizer(sgd, network, batch_size=8)
     for _ in range(4 + job.rank):
-        optimizer.zero_grad()
-        functional.cross_entropy(network(points[:8]), labels[:8]).backward()
-        optimizer.step()
+        take_step(optimizer, network, points, labels)
         schedule.step()
     optimizer.align()
     torch.save(job.state_dict(), f"state.{job.rank}")

@@ -54,9 +54,9 @@ class UnequalLoops(Launched):
                     self.assertEqual(facts["epochs"], [[1] * scripts.SAMPLES] * 3)
                     self.assertEqual(facts["numbers"], [1, 2, 3])
                     if facts["rank"] == 0:
-                        first = facts["looks"]
-                        self.assertEqual([first[0]] * 2, first[1:3])
-                        self.assertEqual(first[3::2][:2], first[4::2][:2])
+                        looks = facts["looks"]  # two, the first batch of epoch 0, a look, that of epoch 1, and so on
+                        self.assertEqual([looks[0]] * 2, looks[1:3])
+                        self.assertEqual(looks[3:7:2], looks[4:8:2])
 
     def test_all_workers_know_the_samples_of_all_once_they_have_waited_for_each_other(self):
         for scheme in ("easgd", "downpour", "esync"):
