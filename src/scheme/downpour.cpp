@@ -49,6 +49,7 @@ Outcome Downpour::after_backward(Replica& replica, const StepFacts& facts) {
   }
   if (fetch) {  // a push without a fetch is answered later
     outcome.sync_round = rounds_.next(result.reply, facts.requests);
+    outcome.spent.take_off(outcome.sync_round->paused);
     if (push) {
       outcome.push_statuses.push_back(status_of(result.reply));
     }

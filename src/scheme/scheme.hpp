@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -55,6 +56,15 @@ struct Spent {
   Duration update{};       ///< in the local optimizer: counts as computing
   Duration communicate{};  ///< moving bytes
   Duration wait{};         ///< for other workers
+
+  /// Takes `pause`, in which a parameter server kept this worker while it saved the model, off the
+  /// time that the worker was held up. A pause may be longer than that: the worker computed on at
+  /// its beginning.
+  void take_off(Duration pause) {
+    const Duration communicating = std::min(communicate, pause);
+    communicate -= communicating;
+    wait -= std::min(wait, pause - communicating);
+  }
 };
 
 /// The local work that one worker contributed to a synchronization round.

@@ -51,9 +51,11 @@ class ServerScheme : public Scheme {
 
   /// The outcome of an exchange in which the server answered a push, or a push and a pull.
   Outcome outcome_of(const ServerClient::Result& result, const StepRequests& requests) {
-    return {.spent = {.communicate = result.communicated, .wait = result.waited},
-            .sync_round = rounds_.next(result.reply, requests),
-            .push_statuses = {status_of(result.reply)}};
+    Outcome outcome{.spent = {.communicate = result.communicated, .wait = result.waited},
+                    .sync_round = rounds_.next(result.reply, requests),
+                    .push_statuses = {status_of(result.reply)}};
+    outcome.spent.take_off(outcome.sync_round->paused);
+    return outcome;
   }
 
   static PushStatus status_of(const Reply& reply) {

@@ -58,11 +58,11 @@ DeviceClock::Pass DeviceClock::end_pass(Step step, std::uint32_t samples, TimePo
       .begun = begun, .due = due, .overrun = computed - clock_.when(machine_begun_) > due - begun};
 }
 
-void DeviceClock::end_step(const Spent& spent, std::uint32_t samples) {
-  last_update_ = spent.update;
+void DeviceClock::end_step(const StepEnd& end, std::uint32_t samples) {
+  last_update_ = end.update;
   machine_begun_ = clock_.now();
   begun_ = pacer_ ? pacer_->begin_after({.ended = device_ends_,
-                                         .held_up = spent.communicate + spent.wait,
+                                         .held_up = end.held_up,
                                          .samples = samples},
                                         machine_begun_)
                   : machine_begun_;

@@ -8,7 +8,6 @@
 #include "device/device_profile.hpp"
 #include "runtime/world.hpp"
 #include "scheme/replica.hpp"
-#include "scheme/scheme.hpp"
 #include "train/training_clock.hpp"
 
 namespace syncopate {
@@ -69,6 +68,11 @@ class DeviceClock {
     TimePoint due;
     bool overrun = false;  ///< the machine took longer than the device
   };
+  /// What followed the pass of a step.
+  struct StepEnd {
+    Duration held_up{};  ///< by communication, by waiting for others, and in pauses of others
+    Duration update{};   ///< in the local optimizer
+  };
 
   /// `clock` must outlive this. The first step begins at once.
   DeviceClock(const TrainingClock& clock, std::optional<DevicePacer> pacer)
@@ -87,8 +91,8 @@ class DeviceClock {
   /// The pass of `step` over `samples` samples, which the machine has computed at `computed`. It
   /// leaves room for the local update, which the profile's time covers. The device is emulated.
   Pass end_pass(Step step, std::uint32_t samples, TimePoint computed);
-  /// The step has ended, and the next one begins.
-  void end_step(const Spent& spent, std::uint32_t samples);
+  /// The step of `samples` samples has ended, and the next one begins.
+  void end_step(const StepEnd& end, std::uint32_t samples);
 
  private:
   const TrainingClock& clock_;

@@ -205,9 +205,10 @@ void Trainer::one_step() {
   }
   const StepRequests requested = requests_after(pass.result.samples);
   const Outcome outcome = synchronize(pass, requested);
-  count_time(outcome.spent, computed);
-  trace_.synchronized(times.begun + times.whole, outcome,
-                      outcome.sync_round ? held_by_others(*outcome.sync_round) : Duration::zero());
+  const Duration held =
+      outcome.sync_round ? held_by_others(*outcome.sync_round) : Duration::zero();
+  count_time(outcome.spent, held, computed);
+  trace_.synchronized(times.begun + times.whole, outcome, held);
   report_.outcome(outcome, scheme_, times_, {.epoch = epoch(), .training = clock_.now()});
   if (outcome.sync_round) {
     act_on(*outcome.sync_round, pass.learning_rate);
@@ -371,12 +372,14 @@ bool Trainer::has_finite_gradient() {
   return gate_.in_use() ? gate_.finite() : all_finite(replica_.view(ReplicaVector::grads));
 }
 
-/// Counts the time of a step of `samples` samples that the scheme has ended.
-void Trainer::count_time(const Spent& spent, std::uint32_t samples) {
+/// Counts the time of a step of `samples` samples that the scheme has ended. An emulated device
+/// stands still in the pause of others, `held`, which comes off its clock after the step.
+void Trainer::count_time(const Spent& spent, Duration held, std::uint32_t samples) {
   times_.phases().add(Phase::update, spent.update);
   times_.phases().add(Phase::communicate, spent.communicate);
   times_.phases().add(Phase::wait, spent.wait);
-  device_.end_step(spent, samples);
+  device_.end_step({.held_up = spent.communicate + spent.wait + held, .update = spent.update},
+                   samples);
   times_.end_step(samples);
 }
 

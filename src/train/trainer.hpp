@@ -102,7 +102,7 @@ class Trainer {
   StepRequests requests();
   bool admit(PassResult& pass);
   bool has_finite_gradient();
-  void count_time(const Spent& spent, std::uint32_t samples);
+  void count_time(const Spent& spent, Duration held, std::uint32_t samples);
   void act_on(const SyncRound& sync_round, double learning_rate);
   void count_round(const SyncRound& sync_round);
   void pause_since(TimePoint start);

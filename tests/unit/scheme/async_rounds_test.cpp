@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "scheme/server_scheme.hpp"
@@ -35,6 +36,20 @@ TEST(ServerRounds, HoldTheDifferencesOfReplies) {
   EXPECT_EQ(second.round, Round{13});
   EXPECT_EQ(second.samples, 32U);
   EXPECT_EQ(second.paused, Duration::zero());
+}
+
+/// A pause takes what a worker was held up, no more: it may have computed on at the beginning.
+TEST(Spent, IsWithoutThePauseOfAServer) {
+  const auto left = [](Duration pause) {
+    Spent spent{.update = 1s, .communicate = 3s, .wait = 2s};
+    spent.take_off(pause);
+    EXPECT_EQ(spent.update, Duration(1s));
+    return std::pair(spent.communicate, spent.wait);
+  };
+  EXPECT_EQ(left(0s), std::pair(Duration(3s), Duration(2s)));
+  EXPECT_EQ(left(2s), std::pair(Duration(1s), Duration(2s)));
+  EXPECT_EQ(left(4s), std::pair(Duration(0s), Duration(1s)));
+  EXPECT_EQ(left(9s), std::pair(Duration(0s), Duration(0s)));
 }
 
 TEST(SharedModelRounds, HoldTheDifferencesOfCounters) {

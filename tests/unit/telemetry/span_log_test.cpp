@@ -10,6 +10,7 @@
 
 #include "base/file.hpp"
 #include "telemetry/thinning.hpp"
+#include "tests/support/manual_clock.hpp"
 
 namespace syncopate {
 namespace {
@@ -28,15 +29,6 @@ TEST(Thinning, KeepsEveryEntryAtFirstAndThenAFourthAsManyEachTime) {
   EXPECT_EQ(kept,
             (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 11, 15, 19, 23, 27, 31, 35, 39, 55, 71, 87}));
 }
-
-class ManualClock : public Clock {
- public:
-  TimePoint now() const override { return now_; }
-  void advance(Duration duration) { now_ += duration; }
-
- private:
-  TimePoint now_{1000s};
-};
 
 std::vector<SpanLog::Json> lines_of(const std::filesystem::path& path) {
   std::istringstream text(read_file(path));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sim/simulation.hpp"
+#include "tests/support/manual_clock.hpp"
 
 namespace syncopate {
 namespace {
@@ -96,6 +97,27 @@ TEST(PacedGradientSink, HandsOnAtOnceWhatIsOverdue) {
     EXPECT_EQ(world.now(), begun + 5s);
   });
   simulation.run();
+}
+
+/// Another worker saves the model for 4 s, of which this one, a device of 3 s a step, waits 3 s: it
+/// gets no head start from that.
+TEST(DeviceClock, StandsStillInThePauseOfAnother) {
+  ManualClock machine;
+  TrainingClock training(machine);
+  DevicePacer::Options options{};
+  options.profile.batch_time = 3s;
+  options.profile.batch_samples = 1;
+  DeviceClock device(training, DevicePacer(options));
+  for (int step = 1; step <= 3; ++step) {
+    machine.advance(3s);
+    device.end_pass(Step(step), 1, machine.now());
+    machine.advance(4s);
+    device.end_step({.held_up = 4s}, 1);
+    training.take_off(3s);
+    device.shift(-3s);
+    EXPECT_EQ(device.begun(), training.now()) << step;
+    EXPECT_EQ(training.now(), step * Duration(4s));
+  }
 }
 
 }  // namespace

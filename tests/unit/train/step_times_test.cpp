@@ -7,20 +7,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/manual_clock.hpp"
+
 namespace syncopate {
 namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::seconds;
-
-class ManualClock : public Clock {
- public:
-  TimePoint now() const override { return now_; }
-  void advance(Duration duration) { now_ += duration; }
-
- private:
-  TimePoint now_{seconds(1'000)};
-};
 
 TEST(PhaseClock, BooksTimeToItsPhase) {
   ManualClock clock;

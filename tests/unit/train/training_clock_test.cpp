@@ -10,21 +10,14 @@
 
 #include <vector>
 
+#include "tests/support/manual_clock.hpp"
+
 namespace syncopate {
 namespace {
 
 using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-class ManualClock : public Clock {
- public:
-  TimePoint now() const override { return now_; }
-  void advance(Duration duration) { now_ += duration; }
-
- private:
-  TimePoint now_{seconds(1'000)};
-};
 
 /// The steps after which it was due, of twelve that take 0.25 s each, ten to an epoch.
 std::vector<std::uint64_t> due_after(const Every& every) {
