@@ -34,6 +34,9 @@ JobSlots::SlotRequest request_of(const Message& message, std::optional<std::uint
           .pid = message.pid()};
 }
 
+/// In one message; of a large job nearly all may be missing.
+constexpr std::size_t most_names = 16;
+
 constexpr const char* too_late = "the job has already started";
 constexpr const char* training_ends = "training has ended, or is about to";
 
@@ -101,13 +104,22 @@ bool JobSlots::all_filled() const {
 
 std::string JobSlots::absent() const {
   std::vector<std::string> names;
+  std::size_t unnamed = 0;
   for (const wire::Role role : roles) {
     for (std::uint32_t index = 0; index < slots_of(role); ++index) {
       const Holder* holder = holder_of(role, index);
-      if (holder == nullptr || !holder->joined) {
+      if (holder != nullptr && holder->joined) {
+        continue;
+      }
+      if (names.size() < most_names) {
         names.push_back(slot_name(role, index));
+      } else {
+        ++unnamed;
       }
     }
+  }
+  if (unnamed > 0) {
+    names.push_back(fmt::format("{} more", unnamed));
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }

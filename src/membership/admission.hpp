@@ -57,7 +57,8 @@ class JobSlots {
   /// The node has joined the job in its slot.
   void fill(NodeId node) { holders_.at(node).joined = true; }
   bool all_filled() const;
-  /// The slots whose nodes have not joined: "worker 1, the evaluator".
+  /// The slots whose nodes have not joined: "worker 1, the evaluator"; of more than a few the first
+  /// by name, and how many others.
   std::string absent() const;
   /// Whether the node holds a slot of the role, or may have one.
   bool has_room_for(NodeId node, wire::Role role) const {

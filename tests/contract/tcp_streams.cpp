@@ -213,7 +213,8 @@ TEST(TcpStreams, ALackOfDescriptorsIsSurvived) {
     const Fewer none(0);
     peer.emplace(std::move(socket), coordinator->address());
     EXPECT_TRUE(log.wait_for("cannot accept a connection at " + coordinator->address() +
-                             ": Too many open files; trying again"));
+                             ": Too many open files, raise the limit on them (ulimit -n); trying "
+                             "again"));
   }
   wire::Hello hello;
   hello.set_token(token);

@@ -39,6 +39,12 @@ bool has_room(int descriptor, int milliseconds) {
   return ::poll(&room, 1, milliseconds) > 0;
 }
 
+/// Whether nobody can read the pipe any more.
+bool has_no_reader(int descriptor) {
+  pollfd end{descriptor, 0, 0};
+  return ::poll(&end, 1, 0) > 0 && (end.revents & POLLERR) != 0;
+}
+
 /// As `write`, without SIGPIPE: the signal of this thread is held back, and taken.
 ssize_t write_without_signal(int descriptor, std::string_view text) {
   sigset_t broken_pipe;
@@ -90,6 +96,7 @@ void LineWriter::offer(std::string_view text) {
 }
 
 void LineWriter::flush() {
+  closed_ = closed_ || (kind_ == S_IFIFO && has_no_reader(descriptor_));
   while (!queue_.empty() && has_room(descriptor_, 0) && write_some()) {
   }
 }

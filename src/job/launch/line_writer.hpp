@@ -28,7 +28,8 @@ class LineWriter {
   void write(std::string_view text);
   /// Writes the text, or drops it if the reader is behind.
   void offer(std::string_view text);
-  /// Writes as much of the queue as the reader has room for.
+  /// Writes as much of the queue as the reader has room for. Notices that the reader of a pipe has
+  /// gone even if there is nothing to write.
   void flush();
   /// Waits until the reader has taken everything, at most until `limit`. False: something is left.
   bool finish(Duration limit);

@@ -50,8 +50,8 @@ std::string difference(std::uint32_t rank, const LoopDefinition& own, const Loop
 ConfigError joined_already(std::uint32_t rank) {
   return ConfigError(
       fmt::format("worker {} has joined already: a program is in one job at a time; leave it, by "
-                  "the end of its "
-                  "scope, before the next syncopate::init",
+                  "the end of its scope, before the next syncopate::init; a program that a worker "
+                  "starts is not in the job: start it without the variables SYNCOPATE_*",
                   rank));
 }
 

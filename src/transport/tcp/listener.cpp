@@ -55,8 +55,9 @@ void Listener::accept() {
 
 void Listener::pause(const asio::error_code& error) {
   if (!std::exchange(warned_, true)) {
-    log::warn("cannot accept a connection at {}: {}; trying again", to_string(endpoint_),
-              error.message());
+    log::warn("cannot accept a connection at {}: {}{}; trying again", to_string(endpoint_),
+              error.message(),
+              is_lack_of_descriptors(error) ? ", raise the limit on them (ulimit -n)" : "");
   }
   retry_.expires_after(pause_after_error);
   retry_.async_wait([this](const asio::error_code& cancelled) {

@@ -210,6 +210,14 @@ TEST(Membership, NamesWhoIsAbsentWhenGatheringTakesTooLong) {
             "after 60 s there is still no sign of worker 0, the evaluator");
 }
 
+TEST(Membership, NamesTheFirstOfManyThatAreAbsent) {
+  Membership membership({.workers = 1, .servers = 500, .evaluators = 1}, start);
+  EXPECT_EQ(reason_of(membership.time_passed(at(60.1))),
+            "after 60 s there is still no sign of worker 0, server 0, server 1, server 2, "
+            "server 3, server 4, server 5, server 6, server 7, server 8, server 9, server 10, "
+            "server 11, server 12, server 13, server 14, 486 more");
+}
+
 TEST(Membership, NamesTheDeadAndWhereTheyWere) {
   Membership membership = gathered();
   wire::Heartbeat heartbeat;

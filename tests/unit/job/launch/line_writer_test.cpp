@@ -114,6 +114,17 @@ TEST(LineWriter, NoticesThatTheReaderHasGoneWithoutASignal) {
   EXPECT_EQ(::sigismember(&pending, SIGPIPE), 0);
 }
 
+TEST(LineWriter, NoticesThatTheReaderHasGoneWithNothingToWrite) {
+  Pipe pipe = make_pipe();
+  LineWriter writer(pipe.write.get());
+  writer.flush();
+  EXPECT_FALSE(writer.is_closed());
+  pipe.read.close();
+  writer.flush();
+  EXPECT_TRUE(writer.is_closed());
+  EXPECT_FALSE(writer.has_lost()) << "nothing was written";
+}
+
 TEST(LineWriter, NeverBlocksOnASocket) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
