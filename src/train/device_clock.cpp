@@ -61,10 +61,9 @@ DeviceClock::Pass DeviceClock::end_pass(Step step, std::uint32_t samples, TimePo
 void DeviceClock::end_step(const StepEnd& end, std::uint32_t samples) {
   last_update_ = end.update;
   machine_begun_ = clock_.now();
-  begun_ = pacer_ ? pacer_->begin_after({.ended = device_ends_,
-                                         .held_up = end.held_up,
-                                         .samples = samples},
-                                        machine_begun_)
+  begun_ = pacer_ ? pacer_->begin_after(
+                        {.ended = device_ends_, .held_up = end.held_up, .samples = samples},
+                        machine_begun_)
                   : machine_begun_;
 }
 

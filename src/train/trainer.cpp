@@ -205,8 +205,7 @@ void Trainer::one_step() {
   }
   const StepRequests requested = requests_after(pass.result.samples);
   const Outcome outcome = synchronize(pass, requested);
-  const Duration held =
-      outcome.sync_round ? held_by_others(*outcome.sync_round) : Duration::zero();
+  const Duration held = outcome.sync_round ? held_by_others(*outcome.sync_round) : Duration::zero();
   count_time(outcome.spent, held, computed);
   trace_.synchronized(times.begun + times.whole, outcome, held);
   report_.outcome(outcome, scheme_, times_, {.epoch = epoch(), .training = clock_.now()});
