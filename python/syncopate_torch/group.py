@@ -28,9 +28,9 @@ class Work:
     goes on, too, but for a receive."""
 
     def __init__(self, handle, result=None, host=None, keeps=None, goes_on=True):
-        """keeps: what else the operation reads and writes. goes_on: also without this object."""
+        """keeps: what else the operation uses. goes_on: also without this object."""
         self._handle, self._result, self._host = handle, result, host
-        # With what the collective reads and writes, until it has ended.
+        # With what the collective uses, until it has ended.
         self._free = weakref.finalize(self, _free, handle, [result, host, keeps] if goes_on else [])
 
     @property
@@ -88,9 +88,15 @@ class Group(NotCopied):
              types and operations that are impossible, and in a forked process.
     """
 
-    def __init__(self, handle, keeps):
-        self.handle = handle
-        self._keeps = keeps  # what leaves after this
+    def __init__(self, job, opened):
+        """opened: an `OpenedGroup`."""
+        self._job = job  # leaves after this
+        self._opened = opened
+
+    @property
+    def handle(self):
+        """Of the C interface."""
+        return self._opened.handle
 
     @property
     def rank(self):
@@ -113,13 +119,13 @@ class Group(NotCopied):
     def allreduce_async(self, tensor, op="sum"):
         """As `allreduce`, but returns a `Work` at once."""
         host = host_values_to_change(tensor)
-        return Work(self._made("allreduce", host.data_ptr(), *values(host), operation(op)), tensor, host)
+        return self._work(self._made("allreduce", host.data_ptr(), *values(host), operation(op)), tensor, host)
 
     def reduce(self, tensor, root=0, op="sum"):
         """Replaces a tensor by its reduction on member `root`, and returns it; that of the others stays."""
         host = host_values_to_change(tensor)
-        return Work(self._made("reduce", host.data_ptr(), *values(host), operation(op),
-                               root_among(root, self.size)), tensor, host).wait()
+        return self._work(self._made("reduce", host.data_ptr(), *values(host), operation(op),
+                                     root_among(root, self.size)), tensor, host).wait()
 
     def reduce_scatter(self, tensor, op="sum"):
         """This member's block of the reduction of a tensor, whose first dimension has the blocks of all members."""
@@ -128,8 +134,8 @@ class Group(NotCopied):
             raise ConfigError(f"reduce_scatter needs a first dimension that {self.size} members can divide, found the "
                               f"shape {list(host.shape)}")
         mine = torch.empty((host.shape[0] // self.size, *host.shape[1:]), dtype=host.dtype, device="cpu")
-        Work(self._made("reduce_scatter", host.data_ptr(), mine.data_ptr(), *values(mine), operation(op)), mine,
-             keeps=host).wait()
+        self._work(self._made("reduce_scatter", host.data_ptr(), mine.data_ptr(), *values(mine), operation(op)), mine,
+                   keeps=host).wait()
         return mine.to(tensor.device)
 
     def broadcast(self, tensor, root=0):
@@ -139,7 +145,8 @@ class Group(NotCopied):
     def broadcast_async(self, tensor, root=0):
         """As `broadcast`, but returns a `Work` at once."""
         host = host_values_to_change(tensor)
-        return Work(self._made("broadcast", host.data_ptr(), bytes_of(host), root_among(root, self.size)), tensor, host)
+        return self._work(self._made("broadcast", host.data_ptr(), bytes_of(host), root_among(root, self.size)), tensor,
+                          host)
 
     def allgather(self, tensor):
         """The tensors of all members, by rank: they have the same type and shape."""
@@ -149,11 +156,12 @@ class Group(NotCopied):
         """As `allgather`, but returns a `Work` at once. The result has one more dimension, the ranks, in front."""
         host = host_values(tensor)
         gathered = torch.empty((self.size, *host.shape), dtype=host.dtype, device="cpu")
-        return Work(self._made("allgather", host.data_ptr(), bytes_of(host), gathered.data_ptr()), gathered, keeps=host)
+        return self._work(self._made("allgather", host.data_ptr(), bytes_of(host), gathered.data_ptr()), gathered,
+                          keeps=host)
 
     def barrier(self):
         """Returns when every member has called it."""
-        Work(self._made("barrier")).wait()
+        self._work(self._made("barrier")).wait()
 
     def send(self, tensor, to, tag=0):
         """Sends a tensor to one other member, which receives one of the same type and shape under the same tag, a number
@@ -163,7 +171,7 @@ class Group(NotCopied):
     def send_async(self, tensor, to, tag=0):
         """As `send`, but returns a `Work` at once."""
         host = host_values(tensor)
-        return Work(self._made("send", host.data_ptr(), bytes_of(host), to, tag), keeps=host)
+        return self._work(self._made("send", host.data_ptr(), bytes_of(host), to, tag), keeps=host)
 
     def receive(self, tensor, sender=None, tag=0):
         """Replaces a tensor by that which `sender`, or any member, sends. Returns the sender."""
@@ -175,10 +183,35 @@ class Group(NotCopied):
         """As `receive`, but returns a `Work` at once; its `source` is the sender."""
         host = host_values(tensor)
         sender = _c.ANY if sender is None else sender
-        return Work(self._made("receive", host.data_ptr(), bytes_of(host), sender, tag), tensor, host, goes_on=False)
+        return self._work(self._made("receive", host.data_ptr(), bytes_of(host), sender, tag), tensor, host,
+                          goes_on=False)
 
     def _made(self, name, *arguments):
         return _c.made(name, self.handle, *arguments)
+
+    def _work(self, handle, result=None, host=None, keeps=None, goes_on=True):
+        return Work(handle, result, host, (keeps, self._opened), goes_on)
+
+
+class Everyone(Group):
+    """The `Group` of all workers, which the job has."""
+
+    def __init__(self, job):
+        super().__init__(job, None)
+
+    @property
+    def handle(self):
+        """Of the C interface. Errors: ConfigError, once this worker has left the job."""
+        return ctypes.c_void_p(_c.call("everyone", self._job.handle))
+
+
+class OpenedGroup:
+    """Closes a group when nobody has it any more: neither a `Group` nor an operation that is under way."""
+
+    def __init__(self, handle):
+        self.handle = handle
+        # Not at the end of the script: a thread may use it until this worker leaves.
+        weakref.finalize(self, _c.call, "group_close", handle).atexit = False
 
 
 def opened_group(job, ranks=None, timeout=0.0):

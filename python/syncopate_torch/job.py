@@ -7,7 +7,7 @@ import torch
 
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
-from syncopate_torch.group import Group, opened_group
+from syncopate_torch.group import Everyone, Group, OpenedGroup, opened_group
 from syncopate_torch.job_state import JobState
 from syncopate_torch.last_words import ending_error, is_success, wait_until_read, watch_exit
 from syncopate_torch.not_copied import NotCopied
@@ -104,7 +104,7 @@ class Job(NotCopied):
     @property
     def everyone(self):
         """The `Group` of all workers."""
-        return Group(ctypes.c_void_p(_c.call("everyone", self.handle)), self)
+        return Everyone(self)
 
     @property
     def rank(self):
@@ -171,11 +171,7 @@ class Job(NotCopied):
         All of its members call it, with the same ranks; where two groups have two members in common, these open them in
         the same order. A member waits for others at most `timeout` seconds [half an hour].
         """
-        handle = opened_group(self, ranks, timeout or 0.0)
-        group = Group(handle, self)
-        # Not at the end of the script: a thread may use it until this worker leaves.
-        weakref.finalize(group, _c.call, "group_close", handle).atexit = False
-        return group
+        return Group(self, OpenedGroup(opened_group(self, ranks, timeout or 0.0)))
 
     def broadcast_parameters(self, module):
         """Gives a module the parameters and buffers of worker 0, of any type."""

@@ -1,5 +1,6 @@
 """What workers add up before a step, though their loops take different numbers of steps."""
 import threading
+import weakref
 
 import torch
 
@@ -20,6 +21,9 @@ class RestingSum:
         self._group = job.open_group(range(job.size)) if job.size > 1 else None
         # Made now: a script that is ending can start no thread.
         self._resting = _Resting(self._group, length) if job.size > 1 else None
+        if self._resting is not None:
+            # The thread keeps the group, and so the job. Not at the end of the script: workers may rest until they leave.
+            weakref.finalize(self, self._resting.stop).atexit = False
         self._rests, self._ended = False, False
 
     def of(self, values):
@@ -59,6 +63,9 @@ class RestingSum:
         if self._rests:
             self._rests = False
             self._resting.end.wait()
+        if self._resting is not None:
+            self._resting.stop()
+            self._resting.thread.join()
 
 
 class _Resting:
@@ -67,7 +74,9 @@ class _Resting:
     def __init__(self, group, length):
         self.begin, self.end = threading.Event(), threading.Event()
         self._group, self._length, self._failure = group, length, None
-        threading.Thread(target=self._run, name="syncopate-resting", daemon=True).start()
+        self._stopped = False
+        self.thread = threading.Thread(target=self._run, name="syncopate-resting", daemon=True)
+        self.thread.start()
 
     def join_round(self):
         self.end.wait()
@@ -75,10 +84,17 @@ class _Resting:
         if self._failure is not None:
             raise self._failure
 
+    def stop(self):
+        """No more rests: the thread ends, and its group goes with it."""
+        self._stopped = True
+        self.begin.set()
+
     def _run(self):
         while self._failure is None:
             self.begin.wait()
             self.begin.clear()
+            if self._stopped:
+                break
             try:
                 while self._group.allreduce(torch.zeros(2, **_COUNTS))[0] > 0:
                     self._group.allreduce(torch.zeros(self._length, **_KIND))

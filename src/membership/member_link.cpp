@@ -398,6 +398,8 @@ void MemberLink::send_heartbeats() {
   } catch (const Error&) {
     // `receive` or `end_tasks` has cancelled the node, with the reason.
     return;
+  } catch (const std::exception&) {
+    end_job(std::current_exception());
   }
 }
 
@@ -417,7 +419,7 @@ void MemberLink::receive() {
       end_job(std::make_exception_ptr(
           PeerLost(coordinator_node, "the coordinator died, so this job cannot go on")));
     }
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     end_job(std::current_exception());
   }
 }

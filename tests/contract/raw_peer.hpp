@@ -111,6 +111,9 @@ class RawPeer {
     return bytes;
   }
 
+  /// The other side reads the end of the stream, also where another process has the descriptor.
+  void finish_writing() { ::shutdown(socket_.get(), SHUT_WR); }
+
   /// Whether bytes, or the end, have come.
   bool has_bytes() const {
     pollfd waiting{socket_.get(), POLLIN, 0};

@@ -204,6 +204,40 @@ class Fewer {
   rlimit before_{};
 };
 
+/// A forked process, such as a loader of data, that lives until this ends.
+class ForkedChild {
+ public:
+  ForkedChild() : process_(::fork()) {
+    while (process_ == 0) {
+      ::pause();
+    }
+  }
+  ForkedChild(const ForkedChild&) = delete;
+  ForkedChild& operator=(const ForkedChild&) = delete;
+  ~ForkedChild() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+
+ private:
+  pid_t process_;
+};
+
+TEST(TcpStreams, AForkedProcessHoldsUpNoEnd) {
+  const auto coordinator = make_coordinator();
+  RawPeer peer(coordinator->address());
+  wire::Hello hello;
+  hello.set_token(token);
+  hello.set_address("127.0.0.1:1");
+  peer.greet(hello);
+  peer.write(wire::encode(wire::FrameHeader{wire::FrameKind::message, data.value, 0}));
+  coordinator->receive(std::nullopt, data, far_away());
+  const ForkedChild holds_the_streams;
+  peer.finish_writing();
+  peer.read_to_end();  // an error where the end does not come
+  EXPECT_THROW(coordinator->receive(NodeId{1}, data, far_away()), PeerLost);
+}
+
 TEST(TcpStreams, ALackOfDescriptorsIsSurvived) {
   LogCapture log;
   const auto coordinator = make_coordinator();

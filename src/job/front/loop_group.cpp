@@ -122,6 +122,9 @@ class LoopGroup::Membership {
   }
   ~Membership() {
     if (member_->is_of_this_process()) {
+      if (own_ && !member_->has_left()) {
+        own_->finish();
+      }
       own_.reset();
       member_->closed_group();
     } else {

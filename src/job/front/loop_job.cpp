@@ -127,8 +127,10 @@ void LoopJob::Member::expect_own_process() const {
 }
 
 void LoopJob::Member::leave_groups() {
+  left_ = true;
   if (node_ && groups_ > 0) {
     node_->close();
+    host_.reset();
   }
 }
 

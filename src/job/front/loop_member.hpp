@@ -87,8 +87,10 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
   /// A group of this job's workers is open, and uses the node.
   void opened_group() { ++groups_; }
   void closed_group() { --groups_; }
-  /// Where groups are open, ends what they have under way.
+  /// Leaves the job, where groups are open that would keep it: ends what they have under way, and
+  /// waits, on worker 0 where it hosts the others, until these have left.
   void leave_groups();
+  bool has_left() const { return left_; }
 
  private:
   TrainConfig config(std::uint32_t batch_size) const;
@@ -106,6 +108,7 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
   std::atomic<bool> trained_ = false;
   std::atomic<bool> in_use_ = false;
   std::atomic<int> groups_ = 0;  ///< open ones
+  std::atomic<bool> left_ = false;
   const std::shared_ptr<ProgramWaits> waits_ = std::make_shared<ProgramWaits>();
   const std::uint32_t process_;
   std::optional<ProgramNode> node_;  ///< last: it leaves first

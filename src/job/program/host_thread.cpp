@@ -57,7 +57,7 @@ void ProgramHostThread::run(std::uint32_t programs, const Options& options) {
                          .address = with_free_port(options.address),
                          .unencrypted = options.unencrypted})
         .run();
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     log::debug("{}", error.what());
   }
   world_.transport().close(world_.now() + time_to_close);

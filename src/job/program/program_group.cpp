@@ -81,6 +81,11 @@ void ProgramGroup::run(const CollectiveCall& call,
   }
 }
 
+void ProgramGroup::finish() {
+  collectives_.run([] {});
+  sends_.run([] {});
+}
+
 void ProgramGroup::run_checked(const CollectiveCall& call,
                                const std::function<void(ProgramGroup&)>& collective) {
   calls_.begin(call);

@@ -72,8 +72,7 @@ void Connection::lose(const std::string& reason) {
   }
   lost_ = true;
   outbox_.detach();
-  asio::error_code ignored;  // the descriptor is gone in any case
-  stream_.socket().close(ignored);
+  end_stream(stream_.socket());
   options_.lost(reason);
 }
 

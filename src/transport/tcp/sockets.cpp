@@ -209,6 +209,12 @@ std::string remote_address(const Socket& socket) {
   return error ? std::string() : endpoint.address().to_string();
 }
 
+void end_stream(Socket& socket) {
+  asio::error_code ignored;  // the descriptor is gone in any case
+  socket.shutdown(Socket::shutdown_both, ignored);
+  socket.close(ignored);
+}
+
 bool is_lack_of_descriptors(const asio::error_code& error) {
   return error == asio::error::no_descriptors || error.value() == ENFILE;
 }

@@ -56,6 +56,10 @@ std::string remote_name(const Socket& socket);
 /// The same without the port; empty where the kernel does not know it any more.
 std::string remote_address(const Socket& socket);
 
+/// Closes the stream for the other end, too, where a forked process has a copy of the descriptor:
+/// closing that of this process alone would not.
+void end_stream(Socket& socket);
+
 /// Whether an operation failed because the process, or the system, has no descriptor left.
 bool is_lack_of_descriptors(const asio::error_code& error);
 

@@ -201,8 +201,7 @@ void Exchange::abandon() {
   abandoned_ = true;
   timer_.cancel();
   failed_ = nullptr;
-  asio::error_code ignored;  // the descriptor is gone in any case
-  socket_.close(ignored);
+  end_stream(socket_);
 }
 
 void Exchange::take_later(std::chrono::milliseconds delay, Step next) {
@@ -217,8 +216,7 @@ void Exchange::take_later(std::chrono::milliseconds delay, Step next) {
 
 void Exchange::expire() {
   expired_ = true;
-  asio::error_code ignored;  // the descriptor is gone in any case
-  socket_.close(ignored);
+  end_stream(socket_);
 }
 
 void Exchange::fail(std::exception_ptr why) {

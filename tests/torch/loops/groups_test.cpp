@@ -354,6 +354,34 @@ TEST(GroupsTest, SayThatWorkHasEndedByAnError) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
+/// Worker 0 closes the group before worker 1 takes part.
+TEST(GroupsTest, AreClosedOnceAllThatWasBegunHasEnded) {
+  expect_no_errors(2, [](Job& job) {
+    std::optional<Group> both = job.open_group({0, 1});
+    std::array<std::vector<float>, 4> values;
+    values.fill(std::vector<float>(many, 1.0F));
+    std::vector<CollectiveWork> works;
+    const auto begin_all = [&] {
+      for (std::vector<float>& each : values) {
+        works.push_back(both->allreduce_async(each));
+      }
+    };
+    if (job.rank() == 0) {
+      begin_all();
+      job.barrier();
+    } else {
+      job.barrier();
+      begin_all();
+    }
+    both.reset();
+    for (std::size_t number = 0; number < values.size(); ++number) {
+      EXPECT_TRUE(works[number].done());
+      works[number].wait();
+      EXPECT_THAT(values[number], Each(2.0F));
+    }
+  });
+}
+
 /// What a group has under way ends with an error when its program leaves, also a receive.
 TEST(GroupsTest, EndWithTheJob) {
   const auto errors = ThreadedPrograms(2).run([](const JobEntry& entry) {

@@ -1,0 +1,102 @@
+"""Training scripts that leave a job and go on, for leaving_test.py: leaving_scripts.py NAME [ARGUMENT...]."""
+import gc
+import json
+import os
+import sys
+
+import torch
+from torch.nn import functional
+from torch.utils.data import TensorDataset
+
+import syncopate_torch as syncopate
+from syncopate_torch.job import Job
+
+
+def trained(job):
+    """A network that this job has trained for an epoch."""
+    torch.manual_seed(0)
+    dataset = TensorDataset(torch.rand(64, 8), torch.rand(64, 1))
+    network = torch.nn.Linear(8, 1)
+    data = job.partition_dataset(dataset, batch_size=16)
+    optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.01), network)
+    for inputs, targets in data:
+        optimizer.zero_grad()
+        functional.mse_loss(network(inputs), targets).backward()
+        optimizer.step()
+    optimizer.finish()
+    return network
+
+
+def used():
+    """What this process has open, and the jobs that it has not let go."""
+    gc.collect()
+    return {"threads": len(os.listdir("/proc/self/task")), "descriptors": len(os.listdir("/proc/self/fd")),
+            "jobs": sum(isinstance(each, Job) for each in gc.get_objects())}
+
+
+def one_after_the_other(scheme, how):
+    """Jobs that are left, or whose objects go."""
+    after = []
+    for _ in range(6):
+        job = syncopate.init(scheme=scheme)
+        rank = job.rank
+        trained(job)
+        if how == "leave":
+            job.leave()
+        del job
+        after.append(used())
+    print(json.dumps({"rank": rank, "after": after}), flush=True)
+
+
+def with_open_group(run_folder):
+    """Worker 0, which hosts the job, leaves before worker 1, while a group is open."""
+    job = syncopate.init(scheme="local-sgd", options={"run-dir": run_folder, "trace": "steps"})
+    rank, group = job.rank, job.open_group(range(job.size))
+    trained(job)
+    group.barrier()
+    lost = None
+    if rank == 1:
+        try:
+            group.barrier()
+        except syncopate.PeerLost as error:
+            lost = str(error)
+    job.leave()
+    print(json.dumps({"rank": rank, "lost": lost}), flush=True)
+
+
+def dropped_group():
+    """Worker 0 lets a group go whose collectives have not ended; worker 1 begins them later."""
+    job = syncopate.init()
+    first, last = job.open_group([0, 1]), job.open_group([0, 1])
+
+    def begun(group):
+        return [group.allreduce_async(torch.full((1000,), float(number))) for number in range(4)]
+
+    if job.rank == 0:
+        works = begun(first)
+        del first
+        gc.collect()
+        last.barrier()
+    else:
+        last.barrier()
+        works = begun(first)
+    print(json.dumps({"rank": job.rank, "values": [float(work.wait()[0]) for work in works]}), flush=True)
+
+
+def everyone_kept():
+    """The group of all workers is used once its job has been left."""
+    job = syncopate.init()
+    rank, everyone = job.rank, job.everyone
+    everyone.barrier()
+    job.leave()
+    said = []
+    for use in (lambda: everyone.rank, lambda: everyone.size, lambda: everyone.allreduce(torch.ones(3))):
+        try:
+            said.append(repr(use()))
+        except syncopate.ConfigError as error:
+            said.append(str(error))
+    print(json.dumps({"rank": rank, "said": said}), flush=True)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

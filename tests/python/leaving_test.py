@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Goal:   a worker that leaves its job gives everything back, the host of a job after the others; what is under way in a group
+        goes on though nobody keeps the group, and a group of a job that was left says so.
+Method: scripts of leaving_scripts.py by `syncopate run`, or with the variables of torch.distributed; they count their threads
+        and descriptors after each of several jobs, and hold groups longer, and less long, than their works.
+"""
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import unittest
+
+from script_cases import LIMIT, SYNCOPATE, ScriptTest
+
+SCRIPTS = str(pathlib.Path(__file__).with_name("leaving_scripts.py"))
+
+
+class Leaving(ScriptTest):
+    def launch(self, name, *arguments):
+        run_folder = "-".join(["run", *arguments])
+        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", run_folder, "--", sys.executable, "-B", SCRIPTS, name,
+                           *arguments])
+        return self.facts(done)
+
+    def test_one_job_after_the_other_leaves_nothing_open(self):
+        for scheme in ("ssgd", "esync"):
+            for how in ("leave", "drop"):
+                with self.subTest(scheme=scheme, how=how):
+                    for facts in self.launch("one_after_the_other", scheme, how):
+                        self.assertEqual(facts["after"][-1], facts["after"][1])
+                        self.assertEqual(facts["after"][-1]["jobs"], 0)
+
+    def test_the_host_of_a_job_stays_until_the_others_have_left_and_its_record_is_complete(self):
+        run_folder = pathlib.Path(self.folder, "run")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1])}
+        ranks = [subprocess.Popen([sys.executable, "-B", SCRIPTS, "with_open_group", run_folder], cwd=self.folder, text=True,
+                                  env={**os.environ, **variables, "RANK": str(rank)}, stdout=subprocess.PIPE)
+                 for rank in range(2)]
+        self.addCleanup(lambda: [rank.kill() for rank in ranks])
+        said = [json.loads(rank.communicate(timeout=LIMIT)[0]) for rank in ranks]
+        self.assertEqual([rank.returncode for rank in ranks], [0, 0])
+        self.assertIn("worker 0 has left the job or ended", said[1]["lost"])
+        files = {path.name for path in run_folder.iterdir()}
+        self.assertLessEqual({"summary.json", "trace.json.gz"}, files)
+        self.assertEqual([name for name in files if name.endswith(".tmp") or name == "run.lock"], [])
+
+    def test_what_is_under_way_in_a_group_that_nobody_keeps_ends_as_ever(self):
+        for facts in self.launch("dropped_group"):
+            self.assertEqual(facts["values"], [0, 2, 4, 6])
+
+    def test_the_group_of_all_workers_after_its_job(self):
+        for facts in self.launch("everyone_kept"):
+            self.assertEqual(facts["said"], ["this worker has left the job; call syncopate_torch.init again"] * 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
