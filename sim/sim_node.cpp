@@ -45,6 +45,12 @@ void Node::hang() {
   }
 }
 
+void Node::go_on() {
+  if (body_ != nullptr) {
+    scheduler_.thaw(*body_);
+  }
+}
+
 bool Node::block(const Waiting& waiting, TimePoint deadline) {
   check();
   const bool woken = scheduler_.block(waiting, deadline);

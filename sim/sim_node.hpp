@@ -43,8 +43,9 @@ class Node {
   void die() noexcept;
   bool dead() const { return dead_; }
 
-  /// Stops the first task, the node's own body, until `cancel` or `die`. The others go on.
+  /// Stops the first task, the node's own body, until `go_on`, `cancel` or `die`. The others go on.
   void hang();
+  void go_on();
 
  private:
   void wake_all();

@@ -92,6 +92,10 @@ void Simulation::hang(NodeId node) {
   member(node).node.hang();
 }
 
+void Simulation::go_on(NodeId node) {
+  member(node).node.go_on();
+}
+
 void Simulation::cut_link(NodeId one, NodeId other) {
   trace_.note(now(), one, fmt::format("cut peer={}", other.value));
   network_.cut(one, other, fmt::format("lost node {}: the link is cut", one.value));

@@ -89,6 +89,8 @@ class Simulation final : private EventTarget {
   /// Stops the main task of a node, while its other tasks go on: its heartbeats still come. It runs
   /// again, to its end, once the node is cancelled or killed.
   void hang(NodeId node);
+  /// The main task of a node that hangs goes on.
+  void go_on(NodeId node);
   /// Changes the link between two nodes, both ways, for messages that are sent from now on.
   void set_link(NodeId one, NodeId other, const LinkProfile& link);
 

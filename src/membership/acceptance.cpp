@@ -53,7 +53,7 @@ constexpr auto table = std::to_array<Row>({
     {Body::kArrived, "arrival", nobody, members},
     {Body::kMissing, "report of a wait", nobody, members},
     {Body::kStepped, "step report", nobody, workers},
-    {Body::kComplete, "completion", nobody, workers},
+    {Body::kComplete, "completion", nobody, workers | bit(Sender::first_server)},
     {Body::kEvaluation, "evaluation", nobody, evaluators},
     // The leader's, or the first server's where a server keeps the model.
     {Body::kCheckpoint, "checkpoint", nobody, any_of({Sender::leader, Sender::first_server})},

@@ -155,7 +155,7 @@ Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
     case wire::ToCoordinator::kStepped: return handle_step(from, message);
     case wire::ToCoordinator::kComplete:
       if (member) {
-        stop_when_complete();
+        handle_completion(message.complete());
       }
       return {};
     case wire::ToCoordinator::kEnquire: return membership_.enquired(from, message.enquire());
@@ -351,13 +351,27 @@ void Coordinator::stop_if_requested() {
   if (reason && observer_.end_is_urgent()) {
     carry_out(membership_.end_requested(world_.now()));
   }
-  if (!reason || stopping_ || !membership_.view()) {
+  if (reason && membership_.view()) {
+    stop(*reason);
+  }
+}
+
+/// Ends training, as the user may; what was computed is a part of the model.
+void Coordinator::stop(const std::string& reason) {
+  if (std::exchange(stopping_, true)) {
     return;
   }
-  stopping_ = true;
   wire::FromCoordinator message;
-  message.mutable_stop()->set_reason(*reason);
+  message.mutable_stop()->set_reason(reason);
   send_to_all(message);
+}
+
+void Coordinator::handle_completion(const wire::Complete& complete) {
+  if (complete.out_of_time()) {
+    stop("the limit of time is reached");
+  } else {
+    stop_when_complete();
+  }
 }
 
 /// The samples of the job are complete: every worker stops at once, and cancels its step in

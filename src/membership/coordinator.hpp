@@ -92,7 +92,9 @@ class Coordinator {
   void ping_if_due();
   void act(const ReplaceEvaluator& replacement);
   void stop_if_requested();
+  void stop(const std::string& reason);
   void stop_when_complete();
+  void handle_completion(const wire::Complete& complete);
   void end_hung_job(Duration still);
 
   void send(NodeId node, const wire::FromCoordinator& message);

@@ -130,6 +130,11 @@ std::optional<std::string> MemberLink::stop_reason() const {
   return state_.stop_reason();
 }
 
+std::optional<TimePoint> MemberLink::stopped_at() const {
+  const MutexLock lock(mutex_);
+  return stopped_at_;
+}
+
 bool MemberLink::job_is_complete() const {
   const MutexLock lock(mutex_);
   return state_.is_complete();
@@ -142,9 +147,9 @@ bool MemberLink::sleep_unless_stopped(TimePoint when) {
   return !stop_reason();
 }
 
-void MemberLink::report_complete() {
+void MemberLink::report_complete(Limit reached) {
   wire::ToCoordinator message;
-  message.mutable_complete();
+  message.mutable_complete()->set_out_of_time(reached == Limit::time);
   send(message);
 }
 
@@ -450,6 +455,7 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
     const MutexLock lock(mutex_);
     state_.apply(message);
     switch (message.body_case()) {
+      case wire::FromCoordinator::kStop: stopped_at_ = stopped_at_.value_or(world_.now()); break;
       case wire::FromCoordinator::kPace: dispatch(message); break;
       case wire::FromCoordinator::kMoreTime: extend(message.more_time()); break;
       case wire::FromCoordinator::kAbort: world_.cancel(state_.ended()); break;

@@ -76,14 +76,18 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   void receive_standing_by(NodeId from, Tag tag, std::span<std::byte> into);
   /// The coordinator's reason to end training at the next synchronization; empty: there is none.
   std::optional<std::string> stop_reason() const;
+  /// The moment at which the first such reason came.
+  std::optional<TimePoint> stopped_at() const;
   /// The coordinator ended training because the samples of the job are complete.
   bool job_is_complete() const;
   /// Sleeps until `when`, or until the coordinator ends training. Returns false in the second case.
   /// Thread: one. Errors: the error that ended the job.
   bool sleep_unless_stopped(TimePoint when);
-  /// Reports that the samples of the job are complete. The coordinator then ends training
-  /// everywhere.
-  void report_complete();
+  enum class Limit { samples, time };
+  /// Reports that the job has reached a limit. The coordinator then ends training everywhere. The
+  /// model takes no further gradient if its samples are complete, and what is computed if its time
+  /// is over.
+  void report_complete(Limit reached);
   /// This worker's share of the speed of all, as the pacer expects it; empty where it is not known.
   std::optional<double> speed_share() const;
   /// Throws the error that ended the job, if one has. A task that continues after TimedOut or
@@ -172,6 +176,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   mutable Mutex mutex_;
   std::map<wire::FromCoordinator::BodyCase, Handler> handlers_ GUARDED_BY(mutex_);
   MemberState state_ GUARDED_BY(mutex_);
+  std::optional<TimePoint> stopped_at_ GUARDED_BY(mutex_);
   bool introduced_ GUARDED_BY(mutex_) = false;  ///< the transport knows the members of the view
   std::optional<std::uint64_t> last_barrier_ GUARDED_BY(mutex_);  ///< of workers that have finished
   std::uint64_t reports_ GUARDED_BY(mutex_) = 0;                  ///< of waits, so far

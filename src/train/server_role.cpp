@@ -39,6 +39,7 @@ class ServerRole {
   void restore();
   void drop_lost_workers();
   void start_clock();
+  void end_in_time();
   void send_state();
   void report(const ParameterServer::Rejection& rejection);
   void save_first();
@@ -72,7 +73,8 @@ class ServerRole {
   std::optional<std::uint64_t> tested_version_;  ///< of the model whose snapshot was tested last
   PeriodicTrigger checkpoints_;
   std::optional<TrainingClock> clock_;  ///< runs once every worker has started
-  std::optional<Duration> ended_;       ///< its reading when the last worker had left
+  std::optional<Duration> ended_;       ///< its reading when training had ended
+  bool reported_out_of_time_ = false;
   Duration paused_{};
   ServerTrace trace_;
   StatusBoard status_;
@@ -134,19 +136,20 @@ void ServerRole::run() {
     finished_ = finished_ || asked.finish;
     drop_lost_workers();
     start_clock();
+    end_in_time();
     save_if_due();
     if (world_.now() >= next_status_) {
       next_status_ = world_.now() + tick;
       report_status("serving");
     }
   }
-  ended_ = training();
+  ended_ = training();  // unless it had ended before
   report_status(phase_snapshot);
   save_last();
   trace_.flush();
 }
 
-/// The training clock, which stops with the last worker.
+/// The training clock, which stops when the job is asked to end, else with the last worker.
 Duration ServerRole::training() const {
   return ended_ ? *ended_ : clock_ ? clock_->now() : start_.training;
 }
@@ -214,6 +217,21 @@ void ServerRole::start_clock() {
   }
   if (clock_) {
     server_.set_clock(clock_->now(), paused_);
+  }
+}
+
+/// The clock of the first shard is that of the job. It notices the end by itself, since each worker
+/// may be suspended, or wait for one that is.
+void ServerRole::end_in_time() {
+  if (!options_.plan.server_keeps_model()) {
+    return;  // it goes on until the workers agree
+  }
+  const bool out_of_time = config_.max_time && to_seconds(training()) >= *config_.max_time;
+  if (first() && clock_ && out_of_time && !std::exchange(reported_out_of_time_, true)) {
+    link_.report_complete(MemberLink::Limit::time);
+  }
+  if (!ended_ && link_.stop_reason()) {
+    ended_ = training();
   }
 }
 

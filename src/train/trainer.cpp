@@ -143,6 +143,7 @@ void Trainer::run() {
 void Trainer::finish() {
   const auto act_on_last = [&](const std::optional<SyncRound>& last) {
     if (last) {
+      stop_clock();
       act_on(*last, schedule_.rate(epoch()));
       report_if_complete();
     }
@@ -176,7 +177,22 @@ void Trainer::report_if_complete() {
   const bool complete = progress_.samples >= options_.samples_to_train;
   if (policy_->rules().stops_at_once && complete && !reported_complete_) {
     reported_complete_ = true;
-    link_.report_complete();
+    link_.report_complete(MemberLink::Limit::samples);
+  }
+}
+
+/// A worker that is suspended, or waits for one that is, may see it much later.
+void Trainer::report_if_out_of_time() {
+  if (is_out_of_time() && !std::exchange(reported_out_of_time_, true)) {
+    link_.report_complete(MemberLink::Limit::time);
+  }
+}
+
+/// Training has ended for all workers: a wait for the last of them is none of its time.
+void Trainer::stop_clock() {
+  const auto stopped = link_.stopped_at();
+  if (stopped && policy_->rules().stops_at_once) {
+    clock_.stop(std::max(*stopped, clock_.when(progress_.training)));
   }
 }
 
@@ -215,6 +231,7 @@ void Trainer::one_step() {
   if (stops_at_once) {  // also where the round would let it go on
     done_ = requested.stop || is_complete();
     report_if_complete();
+    report_if_out_of_time();
   }
 }
 
@@ -335,11 +352,14 @@ void Trainer::wait_until(TimePoint due) {
 StepRequests Trainer::requests() {
   StepRequests requests{.checkpoint = checkpoint_due()};
   requests.evaluate = policy_->rules().agrees_on_evaluations && evaluation_due();
-  const double seconds = to_seconds(moment().training);
-  const bool out_of_time = options_.config.max_time && seconds >= *options_.config.max_time;
-  requests.stop = is_complete() || out_of_time || link_.stop_reason().has_value();
+  requests.stop = is_complete() || is_out_of_time() || link_.stop_reason().has_value();
   requests.left = loop_has_left();
   return requests;
+}
+
+bool Trainer::is_out_of_time() const {
+  const std::optional<double>& limit = options_.config.max_time;
+  return limit && to_seconds(moment().training) >= *limit;
 }
 
 Standing Trainer::standing() const {

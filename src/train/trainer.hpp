@@ -30,8 +30,10 @@ namespace syncopate {
 /// The sync mode's `ProgressPolicy` decides which of these the workers agree on, and whether their
 /// duration is taken off the training clock.
 ///
-/// In an asynchronous job, the first worker that sees the job's samples complete reports it to the
-/// coordinator, which stops all workers. A step in hand is then cancelled, and counted as such.
+/// In an asynchronous job, the first worker that sees the job's samples complete, or its time over,
+/// reports it to the coordinator, which stops all workers. A step in hand is then cancelled, and
+/// counted as such; the training clock stands still from then on, however long a worker that is
+/// suspended keeps the job from its end.
 ///
 /// Where a program's own loop computes the gradients, the worker goes on until that loop has left.
 /// In a synchronous job it then goes on without samples until the loops of all workers have left.
@@ -92,6 +94,8 @@ class Trainer {
   void await_others();
   void cancel_step();
   void report_if_complete();
+  void report_if_out_of_time();
+  void stop_clock();
   GradientSink* sink_for(const Batch& batch);
   void wait_for_device(std::uint32_t samples);
   void wait_until(TimePoint due);
@@ -111,6 +115,7 @@ class Trainer {
   Standing standing() const;
   double epoch() const { return policy_->epochs(standing()); }
   bool is_complete() const { return policy_->is_complete(standing()); }
+  bool is_out_of_time() const;
   bool loop_has_left() const { return options_.loop != nullptr && options_.loop->has_left(); }
   PeriodicTrigger::Moment moment() const;
 
@@ -158,6 +163,7 @@ class Trainer {
   Duration paused_{};  ///< off the training clock since the last synchronization
   bool done_ = false;
   bool reported_complete_ = false;
+  bool reported_out_of_time_ = false;
 };
 
 }  // namespace syncopate

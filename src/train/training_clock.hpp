@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "base/time.hpp"
 #include "job/spec/config.hpp"
 
@@ -17,14 +19,17 @@ class TrainingClock {
       : clock_(clock), start_(clock.now() - reading) {}
 
   /// The reading. It goes back by each pause that is taken off.
-  Duration now() const { return clock_.now() - start_; }
+  Duration now() const { return stopped_ ? *stopped_ : clock_.now() - start_; }
   /// The moment at which it will show `reading`, if nothing is taken off until then.
   TimePoint when(Duration reading) const { return start_ + reading; }
   void take_off(Duration pause) { start_ += pause; }
+  /// It shows its reading at `moment` from now on, whatever is taken off. The first call counts.
+  void stop(TimePoint moment) { stopped_ = stopped_.value_or(moment - start_); }
 
  private:
   const Clock& clock_;
   TimePoint start_;  ///< moved forward by each pause
+  std::optional<Duration> stopped_{};
 };
 
 /// Decides when something periodic is due. Pure: it compares moments of training, so that a resumed

@@ -1,8 +1,8 @@
-// Goal:   a job of an asynchronous scheme ends when its samples are complete, even in the middle
-//         of a step of its slowest device; the evaluated and saved model holds the steps of all
-//         workers.
+// Goal:   a job of an asynchronous scheme ends when its samples are complete, or its time is over,
+//         even in the middle of a step of its slowest device; the evaluated and saved model holds
+//         the steps of all workers.
 // Method: whole jobs of logistic regression in the simulator, on two fast devices and one that is
-//         a hundred times slower.
+//         a hundred times slower, or on three equal ones, of which one stands still for a while.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,6 +69,45 @@ TEST(Ends, AJobThatIsInterruptedCancelsStepsInFlight) {
   EXPECT_LE(job.summary().at("training_seconds"), 21);
   EXPECT_EQ(job.summary().at("workers")[2].at("cancelled_steps"), 1);
   EXPECT_EQ(job.summary().at("samples"), samples_of_workers(job));
+}
+
+/// Worker 1 stands still from the middle of its second step until long after the limit. Under `ssp`
+/// and `backup` the others wait for it.
+TEST(Ends, AtTheLimitOfTimeThoughAWorkerStandsStill) {
+  using namespace std::chrono_literals;
+  for (const std::string scheme :
+       {"asgd", "dc-asgd", "ssp", "backup", "downpour", "easgd", "hogwild"}) {
+    SCOPED_TRACE(scheme);
+    TrainConfig config = config_of(scheme, "time");
+    config.cluster = cluster_of(config.run_dir, equal_speeds);
+    config.max_time = 5;
+    set(config, "slack", 1);
+    set(config, "backup-workers", 0);
+    SimulatedJob job = toy_job(config);
+    const NodeId standing = SimulatedJob::node_of_worker(Rank{1});
+    job.simulation().at(TimePoint(1500ms), [&] { job.simulation().hang(standing); });
+    job.simulation().at(TimePoint(13s), [&] { job.simulation().go_on(standing); });
+    job.run();
+    const auto& summary = job.summary();
+    EXPECT_EQ(summary.at("ended_because"), "the limit of time is reached");
+    EXPECT_GE(summary.at("training_seconds"), 4.99);
+    EXPECT_LE(summary.at("training_seconds"), 5 + 1);
+    EXPECT_EQ(summary.at("workers")[1].at("cancelled_steps"), 1);
+    EXPECT_EQ(summary.at("workers")[1].at("samples"), 16);
+    EXPECT_EQ(summary.at("samples"), samples_of_workers(job)) << "of steps that were not cancelled";
+    EXPECT_GE(job.simulation().now(), TimePoint(13s)) << "it leaves the job itself";
+  }
+}
+
+TEST(Ends, AtTheLimitOfTimeInAStepOfTheSlowDevice) {
+  TrainConfig config = config_of("asgd", "slow-time");
+  config.max_time = 5;
+  SimulatedJob job = toy_job(config);
+  job.run();
+  EXPECT_EQ(job.summary().at("ended_because"), "the limit of time is reached");
+  EXPECT_LE(job.summary().at("training_seconds"), 5 + 1);
+  EXPECT_EQ(job.summary().at("workers")[2].at("cancelled_steps"), 1);
+  EXPECT_EQ(job.summary().at("workers")[2].at("samples"), 0);
 }
 
 /// The mini-batches of a worker since its last contribution are part of the model as well.

@@ -42,7 +42,7 @@ TEST(Acceptance, IsByKindSenderAndPhase) {
       {Body::kEnquire, "x......", "x......"},    {Body::kJoin, "x......", "x......"},
       {Body::kHeartbeat, "..xxxxx", "..xxxxx"},  {Body::kAbort, "x.xxxxx", "x.xxxxx"},
       {Body::kArrived, ".......", "..xxxxx"},    {Body::kMissing, ".......", "..xxxxx"},
-      {Body::kStepped, ".......", "..xx..."},    {Body::kComplete, ".......", "..xx..."},
+      {Body::kStepped, ".......", "..xx..."},    {Body::kComplete, ".......", "..xxx.."},
       {Body::kEvaluation, ".......", "......x"}, {Body::kCheckpoint, ".......", "..x.x.."},
       {Body::kRejected, ".......", "....xx."},   {Body::kLeave, ".......", "..xxxxx"},
   };

@@ -82,5 +82,19 @@ TEST(TrainingClock, TellsWhenItWillShowAReading) {
   EXPECT_EQ(training.when(seconds(10)), clock.now() + seconds(7));
 }
 
+TEST(TrainingClock, KeepsTheReadingAtWhichItIsStopped) {
+  ManualClock clock;
+  TrainingClock training(clock, seconds(100));
+  clock.advance(seconds(5));
+  training.take_off(seconds(1));
+  clock.advance(seconds(8));
+  training.stop(clock.now() - seconds(8));
+  EXPECT_EQ(training.now(), seconds(104));
+  clock.advance(seconds(1));
+  training.take_off(seconds(2));
+  training.stop(clock.now());
+  EXPECT_EQ(training.now(), seconds(104));
+}
+
 }  // namespace
 }  // namespace syncopate
