@@ -74,6 +74,14 @@ class Supervision(unittest.TestCase):
             self.assertEqual(job.end()[0], 130)
             self.assertTrue(all([fake_jobs.wait_for_end(child) for child in children]))
 
+    def test_a_signal_after_the_end_changes_no_status(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number), start("finish") as job:
+                job.next_event("finished")
+                job.send(number)
+                status, _, errors = job.end()
+                self.assertEqual((status, errors), (0, ""))
+
     def test_a_hangup_is_nothing_to_a_job_under_nohup(self):
         ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
         with start("run", preexec_fn=ignore) as job:

@@ -11,8 +11,12 @@
 namespace syncopate {
 
 JobEnd::Action JobEnd::interrupted() {
-  if (interrupted_) {
+  if (interrupted_ || hurried_) {
     return kill();
+  }
+  if (succeeded_) {
+    hurried_ = true;
+    return killed_ ? Action::none : Action::start_grace;
   }
   interrupted_ = true;
   if (programs_ && !trains_ && !grace_started_) {

@@ -16,7 +16,9 @@ namespace syncopate {
 /// coordinator decides whether the job continues without it. Some of these are started again, a
 /// limited number of times, while the job goes on. One that the coordinator then refuses is needed
 /// no more. A coordinator that does not answer the
-/// request hangs: all processes get a signal to end, and are killed after the grace period.
+/// request hangs: all processes get a signal to end, and are killed after the grace period. A job
+/// that is a success stays one: a request after its end was reported only shortens the grace period
+/// of what is left, and the next one kills it.
 /// Programs of the user may begin to train late or never, and go on for as long as they like after
 /// a training that has ended well: a request outside of a training goes to all of them at once, as
 /// where the coordinator does not answer.
@@ -60,6 +62,8 @@ class JobEnd {
   /// The coordinator has not answered the request to end in time.
   Action no_answer();
   bool was_interrupted() const { return interrupted_; }
+  /// The user waits for the end.
+  bool is_urgent() const { return interrupted_ || hurried_; }
   /// `wait_status`: the status from `waitpid`.
   Action ended(std::size_t process, int wait_status);
   Action grace_passed();
@@ -98,6 +102,7 @@ class JobEnd {
   std::optional<Failure> first_failure_;
   bool trains_ = false;
   bool interrupted_ = false;
+  bool hurried_ = false;  ///< by a request after the job had ended well
   bool output_closed_ = false;
   bool refused_ = false;
   bool succeeded_ = false;

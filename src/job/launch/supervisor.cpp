@@ -396,7 +396,7 @@ void Supervisor::end_leftovers() {
 }
 
 Duration Supervisor::grace() const {
-  if (!end_.was_interrupted()) {
+  if (!end_.is_urgent()) {
     return options_.grace;
   }
   return std::min(options_.grace,
@@ -451,7 +451,12 @@ int run_watched(Supervisor::Options job, log::Verbosity verbosity, JobView& view
   for (Child& child : job.children) {
     set_up_log(child, verbosity);
   }
-  const Supervisor::Result result = Supervisor(std::move(job), view).run();
+  const Supervisor::Result result = [&] {
+    Supervisor supervisor(std::move(job), view);
+    const Supervisor::Result ended = supervisor.run();
+    pass_over_next_requests();  // before the supervisor lets go of the signals
+    return ended;
+  }();
   view.ended(result.exit_status, result.failure);
   return result.exit_status;
 }

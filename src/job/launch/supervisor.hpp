@@ -163,7 +163,8 @@ using OpenView = std::function<std::unique_ptr<JobView>(const TrainConfig& confi
 ///
 /// Processes log to the view, under their names. A process that fails reports the error to the
 /// coordinator, which reports it to the view by a `failed` event. SIGTERM asks the coordinator to
-/// end the job after the current round.
+/// end the job after the current round. One that comes after the job, while this process ends, has
+/// no effect the first time (`pass_over_next_requests`).
 ///
 /// Errors: InternalError, when this process has more than one thread; Error, when a process cannot
 ///         be started.

@@ -4,10 +4,14 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 
 namespace syncopate {
 namespace {
+
+constexpr std::array end_requests{SIGINT, SIGTERM, SIGHUP};
 
 bool is_ignored(int signal) {
   struct sigaction action {};
@@ -18,11 +22,14 @@ sigset_t signals_to_take() {
   sigset_t signals;
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGCHLD);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP}) {
+  const auto add = [&](int signal) {
     if (!is_ignored(signal)) {
       ::sigaddset(&signals, signal);
     }
-  }
+  };
+  std::ranges::for_each(end_requests, add);
+  add(SIGWINCH);
+  add(SIGTSTP);
   return signals;
 }
 
@@ -60,6 +67,17 @@ std::vector<int> SignalInbox::take() {
 void SignalInbox::leave_in_child() {
   descriptor_.close();
   ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
+
+void pass_over_next_requests() {
+  for (const int signal : end_requests) {
+    struct sigaction action {};
+    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_DFL) {
+      action.sa_handler = [](int) {};
+      action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+      ::sigaction(signal, &action, nullptr);
+    }
+  }
 }
 
 Timer::Timer() : descriptor_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {

@@ -33,6 +33,11 @@ class SignalInbox {
   Descriptor descriptor_;
 };
 
+/// The next end request of each kind has no effect on this process, if it would end it: its job is
+/// over, and the exit status says how. The one after it does what it did before. Called while a
+/// `SignalInbox` still holds them back, so that none ends this process in between.
+void pass_over_next_requests();
+
 /// A timer as a descriptor that becomes readable.
 class Timer {
  public:

@@ -282,6 +282,28 @@ TEST(JobEndTest, ASuccessStaysOneThoughAProcessHasToBeKilled) {
   EXPECT_FALSE(end.first_failure());
 }
 
+TEST(JobEndTest, ASuccessStaysOneThoughTheUserRequestsTheEndAfterIt) {
+  JobEnd end(all_needed(2));
+  EXPECT_EQ(end.reported_end(true), Action::start_grace);
+  EXPECT_FALSE(end.is_urgent());
+  EXPECT_EQ(end.interrupted(), Action::start_grace) << "a shorter one";
+  EXPECT_TRUE(end.is_urgent());
+  EXPECT_EQ(end.ended(1, exited(0)), Action::none);
+  EXPECT_EQ(end.interrupted(), Action::kill);
+  EXPECT_EQ(end.ended(0, killed_by(SIGKILL)), Action::none);
+  EXPECT_EQ(end.exit_status(), exit_status::success);
+  EXPECT_FALSE(end.first_failure());
+}
+
+TEST(JobEndTest, ARequestBeforeTheEndCountsThoughTheJobThenReportsIt) {
+  JobEnd end(all_needed(1));
+  EXPECT_EQ(end.interrupted(), Action::ask);
+  EXPECT_EQ(end.reported_end(true), Action::start_grace);
+  EXPECT_EQ(end.interrupted(), Action::kill);
+  end.ended(0, killed_by(SIGKILL));
+  EXPECT_EQ(end.exit_status(), exit_status::interrupted);
+}
+
 TEST(JobEndTest, AFailureStaysOneWhenTheCoordinatorHasToBeKilled) {
   JobEnd end(all_needed(1));
   EXPECT_EQ(end.reported_end(false), Action::start_grace);

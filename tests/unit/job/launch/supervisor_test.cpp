@@ -373,6 +373,42 @@ TEST_F(SupervisorTest, AsksTheCoordinatorAtTheFirstInterrupt) {
   EXPECT_THAT(recorder_.notices, Contains(HasSubstr("finishing the round")));
 }
 
+TEST_F(SupervisorTest, KeepsTheStatusOfAJobThatHasEndedWhenAnInterruptComes) {
+  Pipe noticed = make_pipe();
+  recorder_.on_event = [&] {
+    ::kill(::getpid(), SIGINT);
+    say(noticed.write.get(), "1");
+  };
+  add("coordinator", [&] {
+    say(events_, R"({"event":"finished","reason":"every epoch is done"})"
+                 "\n");
+    char byte = 0;
+    return ::read(noticed.read.get(), &byte, 1) == 1 ? 0 : 1;
+  });
+  EXPECT_EQ(run().exit_status, exit_status::success);
+  EXPECT_THAT(recorder_.notices, IsEmpty());
+}
+
+TEST(PassOverNextRequests, LetsOneOfEachKindGoByAndNoSecond) {
+  const auto handler = [](int signal) {
+    struct sigaction action {};
+    ::sigaction(signal, nullptr, &action);
+    return action.sa_handler;
+  };
+  ::signal(SIGHUP, SIG_IGN);
+  {
+    const SignalInbox inbox;
+    ::kill(::getpid(), SIGINT);  // not taken any more
+    pass_over_next_requests();
+  }
+  EXPECT_EQ(handler(SIGINT), SIG_DFL) << "it has come";
+  EXPECT_NE(handler(SIGTERM), SIG_DFL);
+  ::raise(SIGTERM);
+  EXPECT_EQ(handler(SIGTERM), SIG_DFL);
+  EXPECT_EQ(handler(SIGHUP), SIG_IGN) << "as under nohup";
+  ::signal(SIGHUP, SIG_DFL);
+}
+
 TEST_F(SupervisorTest, KillsAllAtTheSecondInterrupt) {
   // Two kinds of signals: two of one kind, sent before the first is taken, arrive as one.
   recorder_.on_event = [signal = SIGTERM]() mutable {
