@@ -104,6 +104,10 @@ class CommandLine(unittest.TestCase):
             ran = subprocess.run([self.program, "schemes"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(ran.returncode, 2)
         self.assertEqual(ran.stderr, "syncopate: cannot write standard output: No space left on device\n")
+        closed = ["sh", "-c", 'exec "$0" schemes >&-', self.program]
+        ran = subprocess.run(closed, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(ran.returncode, 2)
+        self.assertEqual(ran.stderr, "syncopate: cannot write standard output: Bad file descriptor\n")
 
     def test_a_key_of_40_000_dots_is_a_line_and_no_signal(self):
         deep = self.prefix / "deep.toml"

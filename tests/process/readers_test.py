@@ -17,9 +17,9 @@ import fake_jobs
 
 
 class Readers(unittest.TestCase):
-    def start(self):
+    def start(self, kind="run", **options):
         command = [os.environ["SYNCOPATE_FAKE_JOB_PROGRAM"], "train", "--workers", "8", "--json"]
-        return fake_jobs.Job(command, {"SYNCOPATE_FAKE_JOB": "run"})
+        return fake_jobs.Job(command, {"SYNCOPATE_FAKE_JOB": kind}, **options)
 
     def leave_unread(self, job):
         """Waits for the first event, and leaves unread what comes in a second: more than its pipe holds."""
@@ -51,6 +51,12 @@ class Readers(unittest.TestCase):
             job.interrupt()
             self.assertEqual(job.process.wait(20), 130)
             self.assertIn("some of the output is lost", job.process.stderr.read())
+
+    def test_an_output_that_is_closed_from_the_start_is_said_to_be_lost(self):
+        with self.start("finish", preexec_fn=lambda: os.close(1)) as job:
+            status, output, errors = job.end()
+        self.assertEqual((status, output), (0, ""))
+        self.assertEqual(errors, "syncopate: some of the output is lost: it was not read, or could not be written\n")
 
     def test_a_reader_that_goes_is_an_end_request(self):
         with self.start() as job:
