@@ -10,12 +10,21 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
 #include "base/errors.hpp"
 
 namespace syncopate {
+namespace {
+
+/// Whether a line is empty, or a bar that was wiped out.
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(' ') == std::string_view::npos;
+}
+
+}  // namespace
 
 Descriptor::Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
 
@@ -64,41 +73,111 @@ void throw_system_error(const char* action) {
 
 void LineSplitter::add(std::string_view bytes) {
   constexpr std::size_t most = std::size_t{1} << 20;
-  // A line may come in many parts. What follows a carriage return at the end says what it is.
-  const std::size_t searched = rest_.empty() ? 0 : rest_.size() - 1;
   rest_ += bytes;
-  const auto is_known = [this](std::size_t end) {
-    return end != std::string::npos && (rest_[end] == '\n' || end + 1 < rest_.size());
-  };
   std::size_t begin = 0;
-  for (std::size_t end = rest_.find_first_of("\r\n", searched); is_known(end);
-       end = rest_.find_first_of("\r\n", begin)) {
-    begin = take_line(begin, end);
+  LineEnd end = first_end(searched_);
+  for (; end.size > 0; end = first_end(begin)) {
+    take_line(std::string_view(rest_).substr(begin, end.begin - begin), end);
+    begin = end.begin + end.size;
   }
   rest_.erase(0, begin);
+  searched_ = end.begin - begin;
   if (rest_.size() > most) {
     finish();
   }
 }
 
-/// Where the line begins that follows the one of these bytes.
-std::size_t LineSplitter::take_line(std::size_t begin, std::size_t end) {
-  const std::string_view line = std::string_view(rest_).substr(begin, end - begin);
-  const bool returns = rest_[end] == '\r';
-  if (returns && rest_[end + 1] != '\n') {
-    overwritten(line);
-    return end + 1;
+/// The first one from there on. Of size 0, it is where to look when more bytes have come.
+LineSplitter::LineEnd LineSplitter::first_end(std::size_t from) const {
+  constexpr std::string_view starts = "\r\n\x1b";
+  for (std::size_t at = rest_.find_first_of(starts, from); at != std::string::npos;
+       at = rest_.find_first_of(starts, at + 1)) {
+    if (const auto end = end_at(at)) {
+      return *end;
+    }
   }
-  sink_(line);
-  return end + (returns ? 2 : 1);
+  return {.begin = rest_.size()};
+}
+
+/// Empty: the line goes on there.
+std::optional<LineSplitter::LineEnd> LineSplitter::end_at(std::size_t begin) const {
+  if (rest_[begin] == '\n') {
+    return LineEnd{.begin = begin, .size = 1};
+  }
+  if (begin + 1 == rest_.size()) {
+    return LineEnd{.begin = begin};
+  }
+  if (rest_[begin] == '\x1b') {
+    return cursor_up_at(begin);
+  }
+  return rest_[begin + 1] == '\n'
+             ? LineEnd{.begin = begin, .size = 2}
+             : LineEnd{.begin = begin, .size = 1, .kind = Ends::return_to_begin};
+}
+
+/// `ESC [ n A`, where n is 1 without a number.
+std::optional<LineSplitter::LineEnd> LineSplitter::cursor_up_at(std::size_t begin) const {
+  if (rest_[begin + 1] != '[') {
+    return std::nullopt;
+  }
+  const std::size_t last = rest_.find_first_not_of("0123456789", begin + 2);
+  if (last == std::string::npos) {
+    return LineEnd{.begin = begin};
+  }
+  if (rest_[last] != 'A') {
+    return std::nullopt;
+  }
+  std::size_t rows = 1;
+  std::from_chars(&rest_[begin + 2], &rest_[last], rows);
+  return LineEnd{.begin = begin, .size = last + 1 - begin, .kind = Ends::up, .rows = rows};
+}
+
+void LineSplitter::take_line(std::string_view line, const LineEnd& end) {
+  if (end.kind == Ends::line) {
+    take_fed_line(line);
+  } else if (end.kind == Ends::return_to_begin) {
+    overwritten(line);
+  } else {
+    overwritten(std::exchange(held_, std::nullopt).value_or(""));
+    overwritten(line);
+    has_moved_up_ = true;
+    constexpr std::size_t most_rows = 1000;
+    rows_below_ = std::min(rows_below_ + std::min(end.rows, most_rows), most_rows);
+  }
+  last_end_ = end.kind;
+}
+
+/// A line that ends with a line feed. In a row that the program has gone up from it may only move
+/// the cursor down again.
+void LineSplitter::take_fed_line(std::string_view line) {
+  const bool goes_down = rows_below_ > 0;
+  rows_below_ -= goes_down ? 1 : 0;
+  if (goes_down && is_blank(line)) {
+    return;
+  }
+  pass_held();
+  if (has_moved_up_ && last_end_ == Ends::return_to_begin) {
+    held_ = line;
+  } else {
+    sink_(line);
+  }
 }
 
 void LineSplitter::overwritten(std::string_view line) {
   constexpr Duration pause = std::chrono::seconds(10);
+  if (is_blank(line)) {
+    return;
+  }
   const TimePoint now = now_();
-  if (!line.empty() && (!last_overwritten_ || now - *last_overwritten_ >= pause)) {
+  if (!last_overwritten_ || now - *last_overwritten_ >= pause) {
     last_overwritten_ = now;
     sink_(line);
+  }
+}
+
+void LineSplitter::pass_held() {
+  if (const auto held = std::exchange(held_, std::nullopt)) {
+    sink_(*held);
   }
 }
 
@@ -106,6 +185,8 @@ void LineSplitter::finish() {
   if (!rest_.empty() && rest_.back() == '\r') {
     rest_.pop_back();
   }
+  pass_held();
+  searched_ = 0;
   if (!rest_.empty()) {
     sink_(std::exchange(rest_, {}));
   }

@@ -48,8 +48,9 @@ ListeningSocket listen_on_loopback();
 /// Throws Error: "cannot <action>: <the system's reason>".
 [[noreturn]] void throw_system_error(const char* action);
 
-/// Splits a stream of bytes into lines. Of lines that the program overwrites after a carriage
-/// return, as progress bars do, one passes every ten seconds.
+/// Splits a stream of bytes into lines. Of lines that the program overwrites, as progress bars do,
+/// one passes every ten seconds: those that a carriage return ends, and those from which the cursor
+/// moves up (`ESC [ n A`), as below another bar.
 class LineSplitter {
  public:
   using Sink = std::function<void(std::string_view)>;
@@ -64,13 +65,33 @@ class LineSplitter {
   void finish();
 
  private:
-  std::size_t take_line(std::size_t begin, std::size_t end);
+  enum class Ends { line, return_to_begin, up };
+  /// The end of a line: bytes of `rest_`.
+  struct LineEnd {
+    std::size_t begin = 0;
+    std::size_t size = 0;  ///< 0: more bytes have to come to say whether it is one
+    Ends kind = Ends::line;
+    std::size_t rows = 0;  ///< that the cursor moves up
+  };
+
+  LineEnd first_end(std::size_t from) const;
+  std::optional<LineEnd> end_at(std::size_t begin) const;
+  std::optional<LineEnd> cursor_up_at(std::size_t begin) const;
+  void take_line(std::string_view line, const LineEnd& end);
+  void take_fed_line(std::string_view line);
   void overwritten(std::string_view line);
+  void pass_held();
 
   Sink sink_;
   Now now_;
   std::optional<TimePoint> last_overwritten_;  ///< that passed
   std::string rest_;
+  std::size_t searched_ = 0;  ///< bytes of `rest_` in which no line ends
+  Ends last_end_ = Ends::line;
+  bool has_moved_up_ = false;
+  std::size_t rows_below_ = 0;  ///< of the cursor, that the program has written
+  /// A bar above others whose line may be final, or drawn again: what follows says which.
+  std::optional<std::string> held_;
 };
 
 }  // namespace syncopate

@@ -47,6 +47,65 @@ TEST(LineSplitterTest, GivesALineThatIsOverwrittenEveryTenSeconds) {
   EXPECT_THAT(lines, ElementsAre("0 of 25", "10 of 25", "20 of 25", "25 of 25", "next", "last"));
 }
 
+/// The lines of a text that comes within ten seconds, wherever it is cut.
+std::vector<std::string> lines_at_once(const std::string& text, std::size_t cut) {
+  std::vector<std::string> lines;
+  LineSplitter splitter([&](std::string_view line) { lines.emplace_back(line); },
+                        [] { return TimePoint{}; });
+  splitter.add(text.substr(0, cut));
+  splitter.add(text.substr(cut));
+  splitter.finish();
+  return lines;
+}
+
+/// What tqdm 4.67 writes for a `trange(2)` within another one.
+const std::string nested_bars =
+    "\repochs 0/2\n\rsteps 0/2\x1b[A\n\rsteps 1/2\x1b[A\n\rsteps 2/2\x1b[A\n\r         \x1b[A"
+    "\repochs 1/2\n\rsteps 0/2\x1b[A\n\rsteps 1/2\x1b[A\n\rsteps 2/2\x1b[A\n\r         \x1b[A"
+    "\repochs 2/2\repochs 2/2\n";
+
+TEST(LineSplitterTest, CountsABarBelowAnotherOneAsOverwritten) {
+  for (std::size_t cut = 0; cut <= nested_bars.size(); ++cut) {
+    SCOPED_TRACE(cut);
+    EXPECT_THAT(lines_at_once(nested_bars, cut),
+                ElementsAre("epochs 0/2", "steps 0/2", "epochs 2/2"));
+  }
+}
+
+TEST(LineSplitterTest, KeepsTheLastLineOfABarThatStaysBelowAnotherOne) {
+  const std::string staying =
+      "\repochs 0/2\n\rsteps 0/2\x1b[A\n\rsteps 1/2\x1b[A\n\rsteps 2/2\x1b[A\rsteps 2/2\n"
+      "\repochs 1/2\n\rsteps 0/2\x1b[A\n\rsteps 1/2\x1b[A\n\rsteps 2/2\x1b[A\rsteps 2/2\n"
+      "\repochs 2/2\repochs 2/2\n";
+  for (std::size_t cut = 0; cut <= staying.size(); ++cut) {
+    SCOPED_TRACE(cut);
+    EXPECT_THAT(lines_at_once(staying, cut),
+                ElementsAre("epochs 0/2", "steps 0/2", "steps 2/2", "steps 2/2", "epochs 2/2"));
+  }
+}
+
+TEST(LineSplitterTest, KeepsTextBetweenBarsBelowEachOther) {
+  // `tqdm.write("text")` wipes out both bars, writes, and draws them again.
+  const std::string text =
+      "\repochs 1/2\n\rsteps 0/2\x1b[A\r          \r\n\r         \r\x1b[Atext\n"
+      "\repochs 1/2\n\rsteps 1/2\x1b[A\x1b[0;1mbold\n";
+  EXPECT_THAT(lines_at_once(text, 0),
+              ElementsAre("epochs 1/2", "steps 0/2", "text", "\x1b[0;1mbold"));
+}
+
+TEST(LineSplitterTest, GivesNestedBarsEveryTenSeconds) {
+  using namespace std::chrono_literals;
+  std::vector<std::string> lines;
+  TimePoint now{};
+  LineSplitter splitter([&](std::string_view line) { lines.emplace_back(line); },
+                        [&] { return now; });
+  splitter.add("\router\n");
+  for (int second = 0; second < 25; ++second, now += 1s) {
+    splitter.add("\n\n\rsteps " + std::to_string(second) + "\x1b[2A");
+  }
+  EXPECT_THAT(lines, ElementsAre("outer", "", "", "steps 0", "steps 10", "steps 20"));
+}
+
 TEST(LineSplitterTest, GivesALineWithoutEndInParts) {
   std::size_t bytes = 0;
   LineSplitter splitter([&](std::string_view line) { bytes += line.size(); });
