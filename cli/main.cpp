@@ -21,7 +21,11 @@ int main(int argc, char** argv) {
       .join = [&](const JoinRequest& request) -> int {
         become_torch_program(argv, request.threads, request.verbosity);
       },
-      .compare = compare_and_report,
+      .compare =
+          [](const CompareCommand& command) {
+            expect_torch_program();
+            return compare_and_report(command);
+          },
       .bench = [&](const BenchCommand& command) -> int {
         become_torch_program(argv, command.threads, syncopate::log::Verbosity::normal);
       },

@@ -5,11 +5,21 @@
 #include "cli/build_facts.hpp"
 #include "cli/command.hpp"
 #include "job/launch/exit_status.hpp"
+#include "job/launch/launcher.hpp"
 
 namespace syncopate::cli {
 
+namespace {
+
+/// Of libtorch; empty in an installation that has no program with it, such as pip's.
+std::string_view libtorch_version() {
+  return has_torch_program() ? build_facts.libtorch : std::string_view();
+}
+
+}  // namespace
+
 std::string version_line() {
-  const std::string_view libtorch = build_facts.libtorch;
+  const std::string_view libtorch = libtorch_version();
   return fmt::format("syncopate {}, {}", build_facts.version,
                      libtorch.empty() ? "without libtorch" : fmt::format("libtorch {}", libtorch));
 }
@@ -19,7 +29,7 @@ Command add_version(CLI::App& root) {
   add_switch(*app, "json", "print one JSON object, with libtorch, compiler and build type");
   return {app, [app] {
             const nlohmann::ordered_json facts{{"version", build_facts.version},
-                                               {"libtorch", build_facts.libtorch},
+                                               {"libtorch", libtorch_version()},
                                                {"compiler", __VERSION__},
                                                {"build", build_facts.build_type}};
             fmt::print("{}\n", app->count("--json") > 0 ? facts.dump() : version_line());

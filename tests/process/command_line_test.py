@@ -83,10 +83,19 @@ class CommandLine(unittest.TestCase):
         self.assertIn("OMP_NUM_THREADS=5 kept from the environment", ran.stderr)
         self.assertIn("OPENBLAS_NUM_THREADS=1 set", ran.stderr)
 
-    def test_names_the_other_program_when_it_is_missing(self):
-        ran = run(self.program, "networks")
-        self.assertEqual(ran.returncode, 1)
-        self.assertRegex(ran.stderr, r"\Asyncopate: this command needs the program syncopate-torch[^\n]+\n\Z")
+    def test_without_the_program_of_libtorch_says_what_the_installation_is_for(self):
+        commands = (["networks"], ["train"], ["doctor"], ["bench", "codecs"], ["compare", "--schemes", "ssgd", "--out", self.prefix / "c"])
+        for words in commands:
+            ran = run(self.program, *words)
+            self.assertEqual((ran.returncode, ran.stdout), (2, ""), words)
+            self.assertRegex(ran.stderr, r"\Asyncopate: this command needs the program syncopate-torch, which is neither [^\n]+ nor [^\n]+: an "
+                                         r"installation by pip has no libtorch, but the commands run, report, [^\n]+; for the others build "
+                                         r"Syncopate from its sources by script/build [^\n]+\n\Z")
+        self.assertFalse((self.prefix / "c").exists())
+
+    def test_names_no_libtorch_that_it_does_not_use(self):
+        self.assertIn(", without libtorch", run(self.program, "--version").stdout)
+        self.assertEqual(json.loads(run(self.program, "version", "--json").stdout)["libtorch"], "")
 
     def test_finds_installed_clusters_by_name(self):
         self.put_torch("bin/syncopate-torch")

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -150,22 +151,34 @@ std::string chosen_mpi_modules() {
 
 namespace {
 
+constexpr const char* torch_program = "syncopate-torch";
+constexpr const char* run_program = "syncopate-run";
+
 std::filesystem::path program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path();
 }
 
-/// `advice`: what to do where there is no such program.
-std::filesystem::path own_program(const char* name, const char* advice) {
+/// Where another program of Syncopate may lie: in a build tree, and where it is installed.
+std::array<std::filesystem::path, 2> places_of(const char* name) {
   const auto folder = program_folder();
-  const auto beside = folder / name;
-  const auto installed = folder.parent_path() / "libexec/syncopate" / name;
-  for (const auto& path : {beside, installed}) {
+  return {folder / name, folder.parent_path() / "libexec/syncopate" / name};
+}
+
+/// Empty: there is none.
+std::filesystem::path own_program(const char* name) {
+  for (const auto& path : places_of(name)) {
     if (::access(path.c_str(), X_OK) == 0) {
       return path;
     }
   }
-  throw Error(fmt::format("this command needs the program {}, which is neither {} nor {}; {}", name,
-                          beside.string(), installed.string(), advice));
+  return {};
+}
+
+/// "this command needs the program syncopate-run, which is neither … nor …"
+std::string lack_of(const char* name) {
+  const auto [beside, installed] = places_of(name);
+  return fmt::format("this command needs the program {}, which is neither {} nor {}", name,
+                     beside.string(), installed.string());
 }
 
 [[noreturn]] void become(const std::filesystem::path& program, char** argv, std::uint32_t threads,
@@ -179,13 +192,31 @@ std::filesystem::path own_program(const char* name, const char* advice) {
 
 }  // namespace
 
+bool has_torch_program() {
+  return !own_program(torch_program).empty();
+}
+
+void expect_torch_program() {
+  if (!has_torch_program()) {
+    throw ConfigError(fmt::format(
+        "{}: an installation by pip has no libtorch, but the commands run, report, data, schemes, "
+        "trace, export and import; for the others build Syncopate from its sources by script/build "
+        "(SYNCOPATE_TORCH=ON), or install its Debian packages (docs/python.md, \"Installing\")",
+        lack_of(torch_program)));
+  }
+}
+
 void become_torch_program(char** argv, std::uint32_t threads, log::Verbosity verbosity) {
-  become(own_program("syncopate-torch", "build Syncopate with SYNCOPATE_TORCH=ON"), argv, threads,
-         verbosity);
+  expect_torch_program();
+  become(own_program(torch_program), argv, threads, verbosity);
 }
 
 void become_run_program(char** argv, std::uint32_t threads, log::Verbosity verbosity) {
-  become(own_program("syncopate-run", "install Syncopate as a whole"), argv, threads, verbosity);
+  const auto program = own_program(run_program);
+  if (program.empty()) {
+    throw Error(lack_of(run_program) + "; install Syncopate as a whole");
+  }
+  become(program, argv, threads, verbosity);
 }
 
 std::filesystem::path installed_clusters() {

@@ -49,10 +49,16 @@ std::string chosen_mpi_modules();
 /// of this program, or in ../libexec/syncopate/. First sets the variables of the numeric libraries
 /// (`wanted_environment`), and logs them when verbose.
 ///
-/// Errors: Error, when there is no such program.
+/// Errors: when there is no such program, ConfigError for `syncopate-torch`, which an installation
+/// by pip has not, and Error for `syncopate-run`.
 [[noreturn]] void become_torch_program(char** argv, std::uint32_t threads,
                                        log::Verbosity verbosity);
 [[noreturn]] void become_run_program(char** argv, std::uint32_t threads, log::Verbosity verbosity);
+
+/// Whether `become_torch_program` finds its program.
+bool has_torch_program();
+/// Errors: ConfigError, which says what an installation without it is for.
+void expect_torch_program();
 
 /// The folder of the cluster files of an installed program.
 std::filesystem::path installed_clusters();
