@@ -47,6 +47,15 @@ OptionValue value_of(const toml::node& node) {
   return value;
 }
 
+/// What is found where a file has an array, a table or a date for one value, and what to write.
+std::string many_values(const toml::node& node) {
+  if (node.is_array()) {
+    return "an array; write one value, several as one text with commas: 'a,b'";
+  }
+  return node.is_table() ? "a table; write one value: key = VALUE"
+                         : fmt::format("a {}; write a text in quotes", type_name(node));
+}
+
 constexpr std::size_t letters_of_a_line = 60;
 
 /// The line of `text` with this number, which begins at 1.
@@ -64,6 +73,12 @@ std::string not_toml(std::string_view text, const toml::parse_error& error) {
                        excerpt(line_of(text, error.source().begin.line), letters_of_a_line));
   }
   const auto line = std::max<toml::source_index>(1, error.source().begin.line);
+  if (error.description().find("64 bits") != std::string_view::npos) {
+    return fmt::format(
+        "expected a number of 64 bits, a whole one from -9223372036854775808 to "
+        "9223372036854775807, found '{}'; write one in that range",
+        excerpt(line_of(text, line), letters_of_a_line));
+  }
   return fmt::format("expected TOML (key = value, [table] or # comment), found '{}'; correct it",
                      excerpt(line_of(text, line), letters_of_a_line));
 }
@@ -117,9 +132,16 @@ void TomlTable::allow(std::initializer_list<std::string_view> keys) const {
 
 void TomlTable::for_each(const SetValue& set, std::span<const std::string_view> known) const {
   for (const auto& [key, node] : *table_) {
+    const OptionValue value = value_of(node);
+    const bool has_no_value = std::holds_alternative<std::monostate>(value);
+    if (has_no_value && std::ranges::find(known, key.str()) != known.end()) {
+      refuse_at(node.source(),
+                fmt::format("{}: expected a text in quotes, a number, true or false, found {}",
+                            key.str(), many_values(node)));
+    }
     bool taken = false;
     try {
-      taken = set(key.str(), value_of(node));
+      taken = set(key.str(), value);
     } catch (const ConfigError& error) {
       refuse_at(node.source(), fmt::format("{}: {}", key.str(), error.what()));
     }

@@ -4,6 +4,7 @@
 
 #include "config/toml_table.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,6 +52,28 @@ TEST(TomlTable, GivesAnErrorThePositionOfItsValue) {
   };
   EXPECT_EQ(refusal([&] { table.for_each(refuse, known); }),
             "a.toml:1:8: rate: expected a number above 0");
+}
+
+TEST(TomlTable, SaysThatAKnownKeyHasNoSingleValueAndWhatToWrite) {
+  const std::string before = "name: expected a text in quotes, a number, true or false, found ";
+  EXPECT_EQ(refusal([] { values_of("name = ['a', 'b']\n"); }),
+            "a.toml:1:8: " + before +
+                "an array; write one value, several as one text with commas: 'a,b'");
+  EXPECT_EQ(refusal([] { values_of("[name]\na = 1\n"); }),
+            "a.toml:1:1: " + before + "a table; write one value: key = VALUE");
+  EXPECT_EQ(refusal([] { values_of("name = 2026-11-26\n"); }),
+            "a.toml:1:8: " + before + "a date; write a text in quotes");
+}
+
+TEST(TomlTable, SaysThatANumberIsBeyondItsRange) {
+  for (const char* number : {"9223372036854775808", "-9223372036854775809"}) {
+    EXPECT_THAT(
+        refusal([&] { TomlTable::parse(fmt::format("rate = {}\n", number), "a.toml", ""); }),
+        testing::EndsWith(fmt::format("expected a number of 64 bits, a whole one from "
+                                      "-9223372036854775808 to 9223372036854775807, found "
+                                      "'rate = {}'; write one in that range",
+                                      number)));
+  }
 }
 
 TEST(TomlTable, RefusesTextThatIsNotToml) {
