@@ -61,8 +61,12 @@ struct Ready {
 
 /// Errors: ConfigError, also for images that the network cannot take.
 Ready get_ready(const StepSetting& setting) {
-  const std::uint32_t least = NetworkChoice::of(setting.network)->smallest_side;
+  const NetworkChoice network = NetworkChoice::of(setting.network);
+  const std::uint32_t least = network->smallest_side;
   const std::uint32_t side = setting.image_size.value_or(std::max(usual_side, least));
+  if (const std::string refusal = size_refusal(*network, side, side); !refusal.empty()) {
+    throw ConfigError(fmt::format("{}; choose --image-size {} or more", refusal, least));
+  }
   Ready ready{.batch = random_batch(setting.samples, side, Random(1)), .replica = {}};
   torch_backend::set_threads(setting.threads);
   ready.replica = torch_backend::make_replica(

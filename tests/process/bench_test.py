@@ -114,6 +114,8 @@ class Bench(JobTest):
         self.assertEqual((chosen["image_size"], chosen["precision"]), (40, "bf16"))
         self.assert_refused(bench(*options, "--precision", "half"), "--precision", "float32, bf16", "'half'")
         self.assert_refused(bench(*options, "--image-size", 0), "--image-size", "from 1 to 4096", "'0'")
+        small = bench("step", "--network", "lenet5", "--image-size", 3)
+        self.assert_refused(small, "lenet5 for images of 3x3: expected at least 12x12; choose --image-size 12 or more")
 
     def test_shows_progress_on_a_terminal(self):
         ours, terminal = pty.openpty()

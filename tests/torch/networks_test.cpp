@@ -115,15 +115,15 @@ TEST(Networks, RefuseWhatTheyCannotTake) {
       refusal({.name = "lenet", .input = fashion}),
       "unknown network \"lenet\": expected one of mlp, lenet5, alexnet, resnet9, resnet18-v1, "
       "resnet50-v1, resnet50-v2, mobilenet-v1, mobilenet-v2, inception-v3");
-  EXPECT_EQ(refusal({.name = "lenet5", .input = {1, 11, 28}}),
-            "lenet5 for images of 11x28: expected at least 12x12; scale images by --resize 12 or "
-            "more");
-  EXPECT_EQ(refusal({.name = "alexnet", .input = {3, 224, 62}}),
-            "alexnet for images of 224x62: expected at least 63x63; scale images by --resize 63 or "
-            "more");
+  EXPECT_EQ(
+      refusal({.name = "lenet5", .input = {1, 11, 28}}),
+      "lenet5 for images of 11x28: expected at least 12x12; take images of that size or more");
+  EXPECT_EQ(
+      refusal({.name = "alexnet", .input = {3, 224, 62}}),
+      "alexnet for images of 224x62: expected at least 63x63; take images of that size or more");
   EXPECT_EQ(refusal({.name = "inception-v3", .input = colour}),
-            "inception-v3 for images of 32x32: expected at least 75x75; scale images by --resize "
-            "75 or more");
+            "inception-v3 for images of 32x32: expected at least 75x75; take images of that size "
+            "or more");
   EXPECT_EQ(refusal({.name = "lenet5", .input = {1, 12, 12}}), "none");
   EXPECT_EQ(refusal({.name = "mlp", .input = {0, 28, 28}}),
             "mlp for 0x28x28 inputs and 10 classes: expected none to be 0");

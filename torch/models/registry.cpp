@@ -48,7 +48,7 @@ Network build_network(const NetworkSettings& settings) {
                                   settings.name, channels, height, width, settings.classes));
   }
   if (const std::string refusal = size_refusal(spec, height, width); !refusal.empty()) {
-    throw ConfigError(refusal);
+    throw ConfigError(refusal + "; take images of that size or more");
   }
   Network network = builder.build(settings.input, settings.classes);
   draw_weights(*network.module, settings.weight_init);

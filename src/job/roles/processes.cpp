@@ -130,10 +130,12 @@ torch_backend::NetworkSettings network_settings(const HostSite& job) {
 void expect_images_of_a_size(const HostSite& job) {
   const SampleShape& shape = job.dataset().train.shape;
   const auto& resize = job.config().resize;
-  const std::string refusal = size_refusal(*job.config().network, resize.value_or(shape.height),
-                                           resize.value_or(shape.width));
+  const NetworkSpec& network = *job.config().network;
+  const std::string refusal =
+      size_refusal(network, resize.value_or(shape.height), resize.value_or(shape.width));
   if (!refusal.empty()) {
-    throw ConfigError(refusal);
+    throw ConfigError(
+        fmt::format("{}; scale images by --resize {} or more", refusal, network.smallest_side));
   }
 }
 

@@ -45,9 +45,8 @@ std::string size_refusal(const NetworkSpec& network, std::uint32_t height, std::
   if (std::min(height, width) >= least) {
     return {};
   }
-  return fmt::format(
-      "{} for images of {}x{}: expected at least {}x{}; scale images by --resize {} or more",
-      network.name, height, width, least, least, least);
+  return fmt::format("{} for images of {}x{}: expected at least {}x{}", network.name, height, width,
+                     least, least);
 }
 
 /// The texts of the specification, which it refers to.

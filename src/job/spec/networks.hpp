@@ -53,7 +53,7 @@ const NetworkSpec& network_named(std::string_view name);
 /// The names of `all_networks`, in their order.
 std::vector<std::string_view> network_names();
 
-/// Why `network` cannot take images of this size; empty where it can.
+/// Why `network` cannot take images of this size; empty where it can. The caller adds what to do.
 std::string size_refusal(const NetworkSpec& network, std::uint32_t height, std::uint32_t width);
 
 /// The network of a job: a declared one, or the user's own in a TorchScript file.
