@@ -53,6 +53,19 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
 
 }  // namespace
 
+namespace {
+
+/// Errors: ConfigError. An empty name is that of an unset variable of the user's shell.
+void check_name(const std::string& option, const std::string& kind, const std::string& name) {
+  if (name.empty() && option.starts_with("--")) {
+    throw ConfigError(
+        fmt::format("expected a {}, found an empty name; name one, or leave out {}", kind, option));
+  }
+  check_path(name);
+}
+
+}  // namespace
+
 std::optional<std::string> given(const CLI::App& app, const std::string& option) {
   const CLI::Option* known = app.get_option_no_throw(option);
   const auto& results = known == nullptr ? CLI::results_t{} : known->results();
@@ -61,19 +74,15 @@ std::optional<std::string> given(const CLI::App& app, const std::string& option)
   }
   const std::string value = known->get_type_name();
   try {
-    value == "FILE" || value == "FOLDER" ? check_path(results.back()) : check_text(results.back());
+    if (value == "FILE" || value == "FOLDER") {
+      check_name(option, value == "FILE" ? "file" : "folder", results.back());
+    } else {
+      check_text(results.back());
+    }
   } catch (const ConfigError& error) {
     throw ConfigError(fmt::format("{}: {}", option, error.what()));
   }
   return results.back();
-}
-
-std::optional<std::string> given_out(const CLI::App& app) {
-  auto out = given(app, "--out");
-  if (out && out->empty()) {
-    throw ConfigError("--out: expected a folder to write, found an empty name");
-  }
-  return out;
 }
 
 CLI::Option* add_value(CLI::App& app, const std::string& name, const std::string& value,

@@ -45,13 +45,9 @@ Command add_completion(CLI::App& root);
 std::string version_line();
 
 /// The text that the user typed for an option (the last one of several); empty where the user gave
-/// none or the command has no such option. Errors: ConfigError, for a text that is not UTF-8 and
-/// for a path that the system does not take.
+/// none or the command has no such option. Errors: ConfigError, for a text that is not UTF-8, for a
+/// path that the system does not take and for a file or a folder with an empty name.
 std::optional<std::string> given(const CLI::App& app, const std::string& option);
-
-/// The folder of `--out`, where the user gave one. Errors: those of `given`; ConfigError, for an
-/// empty name.
-std::optional<std::string> given_out(const CLI::App& app);
 
 /// Adds an option with a value. `given` reads the value later, as text.
 CLI::Option* add_value(CLI::App& app, const std::string& name, const std::string& value,

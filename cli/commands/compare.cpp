@@ -82,8 +82,8 @@ std::string words_of(const CLI::App& app, const std::string& folder) {
 }
 
 std::string folder_of(const CLI::App& app) {
-  return given_out(app).value_or(
-      fmt::format("comparisons/{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr))));
+  return given(app, "--out")
+      .value_or(fmt::format("comparisons/{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr))));
 }
 
 CommonOptions common_of(const CLI::App& app) {

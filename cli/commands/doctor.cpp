@@ -25,12 +25,8 @@ TrainConfig fields_of(const CLI::App& app) {
   TrainConfig config;
   for (const char* name : {"data", "data-dir", "transport"}) {
     const std::string option = fmt::format("--{}", name);
-    try {
-      if (const auto text = given(app, option)) {
-        set_field_from_text(*find_field(name), config, *text);
-      }
-    } catch (const ConfigError& error) {
-      throw ConfigError(fmt::format("{}: {}", option, error.what()));
+    if (const auto text = given(app, option)) {
+      set_from_option(*find_field(name), config, *text);
     }
   }
   return config;

@@ -42,7 +42,7 @@ std::string source_of(const CLI::App& app, const std::string& expected) {
 }
 
 std::string out_of(const CLI::App& app) {
-  const auto out = given_out(app);
+  const auto out = given(app, "--out");
   if (!out) {
     throw ConfigError("expected a folder to write: --out FOLDER");
   }

@@ -64,7 +64,7 @@ ReportCommand report_command_of(const CLI::App& app) {
   if (const auto file = given(app, "--reference")) {
     command.reference = read_published(*file);
   }
-  if (const auto out = given_out(app)) {
+  if (const auto out = given(app, "--out")) {
     command.out = *out;
   }
   for (const std::string& run : app.get_option("runs")->results()) {

@@ -118,6 +118,30 @@ TEST(Words, ThatNoFileHoldsAreRefused) {
   EXPECT_THAT(refusal({"train", "--config", "/"}), testing::HasSubstr("cannot read /"));
 }
 
+TEST(Words, OfAFileOrAFolderWithoutANameAreRefused) {
+  const auto expect_refused = [](std::vector<std::string> words, const std::string& option,
+                                 const std::string& kind) {
+    words.insert(words.begin() + 1, {option, ""});
+    const RanCommand ran = run_words(words);
+    EXPECT_EQ(ran.status, 2) << ran.err;
+    EXPECT_EQ(ran.err,
+              fmt::format("syncopate: {0}: expected a {1}, found an empty name; name one, or leave "
+                          "out {0}\n",
+                          option, kind));
+  };
+  expect_refused({"train"}, "--run-dir", "folder");
+  expect_refused({"train"}, "--data-dir", "folder");
+  expect_refused({"train"}, "--cluster", "file");
+  expect_refused({"coordinator", "--listen", "127.0.0.1:0"}, "--run-dir", "folder");
+  expect_refused({"train"}, "--resume", "folder");
+  expect_refused({"train"}, "--config", "file");
+  expect_refused({"run", "--", "true"}, "--run-dir", "folder");
+  expect_refused({"run", "--", "true"}, "--cluster", "file");
+  expect_refused({"compare", "--schemes", "ssgd"}, "--cluster", "file");
+  expect_refused({"compare", "--schemes", "ssgd"}, "--out", "folder");
+  expect_refused({"doctor"}, "--run-dir", "folder");
+}
+
 TEST(Compare, RefusesSeedsBeyondTheLast) {
   const RanCommand ran =
       run_words({"compare", "--schemes", "ssgd", "--seed", "9223372036854775807"});
