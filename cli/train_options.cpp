@@ -177,7 +177,9 @@ void add_data_options(CLI::App& app) {
 TrainConfig common_config_of(const CLI::App& app) {
   const auto file = given(app, "--config");
   TrainConfig config = file ? read_config(*file) : TrainConfig{};
-  apply_options(app, config);
+  if (apply_options(app, config).contains("split")) {
+    expect_one_split(config);
+  }
   config.run_dir.clear();
   if (!config.cluster.empty()) {
     config.cluster =

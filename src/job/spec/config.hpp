@@ -205,8 +205,12 @@ Schedule schedule_of(const TrainConfig& config);
 /// Errors: ConfigError.
 void check_config(const TrainConfig& config);
 
-/// Refuses given options without an effect, such as `momentum` with `adam`. `given` holds names as
-/// on the command line. Errors: ConfigError.
+/// Refuses a split beside another one by `split_by_class`. For a configuration whose split somebody
+/// gave. Errors: ConfigError.
+void expect_one_split(const TrainConfig& config);
+
+/// Refuses given options without an effect, such as `momentum` with `adam`, and two splits. `given`
+/// holds names as on the command line. Errors: ConfigError.
 void check_given(const TrainConfig& config, const std::set<std::string_view>& given);
 
 /// The facts that `resolve_config` completes a configuration from.

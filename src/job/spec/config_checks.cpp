@@ -283,10 +283,8 @@ void resolve_split(TrainConfig& config) {
 /// Errors: ConfigError, for a split that is given twice, and for weights that the scheme does not
 ///         read.
 void check_split(const TrainConfig& config) {
-  if (config.split_by_class && config.split.kind == Split::Kind::dirichlet) {
-    throw ConfigError(fmt::format(
-        "split {} contradicts split-by-class, which is split class; leave one of them out",
-        to_string(config.split)));
+  if (config.split.kind == Split::Kind::dirichlet) {  // one that nobody gave is iid
+    expect_one_split(config);
   }
   if (config.weights == Weights::data && !averages_workers(config)) {
     throw ConfigError(fmt::format(
@@ -391,7 +389,18 @@ void check_config(const TrainConfig& config) {
   }
 }
 
+void expect_one_split(const TrainConfig& config) {
+  if (config.split_by_class && config.split.kind != Split::Kind::by_class) {
+    throw ConfigError(fmt::format(
+        "split {} contradicts split-by-class, which is split class; leave one of them out",
+        to_string(config.split)));
+  }
+}
+
 void check_given(const TrainConfig& config, const std::set<std::string_view>& given) {
+  if (given.contains("split")) {
+    expect_one_split(config);
+  }
   for (const OptionSpec& option : scheme_options()) {
     if (given.contains(option.name)) {
       check_has_effect(config, option);

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <vector>
 
+#include "base/errors.hpp"
 #include "base/file.hpp"
 #include "config/toml_table.hpp"
 #include "job/spec/config_fields.hpp"
@@ -46,6 +47,20 @@ bool is_of_another_scheme(const Field& field, const TrainConfig& config) {
          get_field(field, config) == field.initial;
 }
 
+/// Whether a field is a split that nobody gave, beside `split_by_class`, which would contradict it.
+bool is_replaced(const Field& field, const TrainConfig& config) {
+  return field.name == "split" && config.split_by_class && config.split == Split{};
+}
+
+/// Errors: ConfigError, for a file with two splits.
+void check_split_of_file(const TrainConfig& config, std::string_view source) {
+  try {
+    expect_one_split(config);
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("{}: {}", source, error.what()));
+  }
+}
+
 }  // namespace
 
 TrainConfig parse_config(std::string_view text, std::string_view source, const TrainConfig& base) {
@@ -53,10 +68,15 @@ TrainConfig parse_config(std::string_view text, std::string_view source, const T
   std::ranges::transform(train_fields(), std::back_inserter(keys), &Field::key);
   const std::vector<std::string_view> known(keys.begin(), keys.end());
   TrainConfig config = base;
-  TomlTable::parse(text, std::string(source), "")
-      .for_each([&](std::string_view key,
-                    const OptionValue& value) { return set_by_key(config, key, value); },
-                known);
+  bool has_split = false;
+  const auto set = [&](std::string_view key, const OptionValue& value) {
+    has_split = has_split || key == "split";
+    return set_by_key(config, key, value);
+  };
+  TomlTable::parse(text, std::string(source), "").for_each(set, known);
+  if (has_split) {
+    check_split_of_file(config, source);
+  }
   return config;
 }
 
@@ -69,7 +89,8 @@ std::string to_toml(const TrainConfig& config) {
   std::string_view group;
   for (const Field& field : train_fields()) {
     const OptionValue value = get_field(field, config);
-    if (std::holds_alternative<std::monostate>(value) || is_of_another_scheme(field, config)) {
+    if (std::holds_alternative<std::monostate>(value) || is_of_another_scheme(field, config) ||
+        is_replaced(field, config)) {
       continue;
     }
     if (group != field.group) {

@@ -230,6 +230,8 @@ TEST_F(RunCliTest, TurnsASwitchOnAndOff) {
   const std::string path = file("job.toml", "split_by_class = true\n");
   EXPECT_EQ(train({"--config", path}).split, Split::parse("class"));
   EXPECT_EQ(train({"--config", path, "--split-by-class=false"}).split, Split{});
+  const std::string iid = file("iid.toml", "split = 'iid'\n");
+  EXPECT_EQ(train({"--config", iid, "--split-by-class"}).split, Split::parse("class"));
 }
 
 TEST_F(RunCliTest, TakesWorkersFromTheCluster) {
@@ -280,6 +282,11 @@ TEST_F(RunCliTest, RefusesOptionsThatContradictEachOther) {
   EXPECT_THAT(refusal({"train", "--scheme", "local", "--workers", "2"}), HasSubstr("2 workers"));
   EXPECT_THAT(refusal({"train", "--config", "a", "--resume", "b"}),
               HasSubstr("exclude each other"));
+  const auto two_splits = HasSubstr("split iid contradicts split-by-class, which is split class");
+  EXPECT_THAT(refusal({"train", "--split", "iid", "--split-by-class"}), two_splits);
+  EXPECT_THAT(refusal({"train", "--split-by-class", "--split", "iid"}), two_splits);
+  EXPECT_THAT(refusal({"compare", "--schemes", "ssgd", "--split-by-class", "--split", "iid"}),
+              two_splits);
 }
 
 TEST_F(RunCliTest, RefusesADamagedOrMissingConfigurationFile) {

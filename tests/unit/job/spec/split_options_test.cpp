@@ -64,9 +64,22 @@ TEST(ResolveConfig, ReadsTheSplitOfOlderFiles) {
 }
 
 TEST(CheckConfig, RefusesASplitInTwoWays) {
-  EXPECT_EQ(refusal([] { resolved("split_by_class = true\nsplit = 'dirichlet:2'\n"); }),
-            "split dirichlet:2 contradicts split-by-class, which is split class; leave one of them "
-            "out");
+  for (const std::string split : {"dirichlet:2", "iid"}) {
+    const std::string message = "split " + split +
+                                " contradicts split-by-class, which is split class; leave one of "
+                                "them out";
+    EXPECT_EQ(refusal([&] { resolved("split = '" + split + "'\nsplit_by_class = true\n"); }),
+              "job.toml: " + message);
+    EXPECT_EQ(refusal([&] {
+                check_given(parse_config("split_by_class = true\n", "job.toml",
+                                         parse_config("split = '" + split + "'\n", "base.toml")),
+                            {"split-by-class", "split"});
+              }),
+              message);
+  }
+  EXPECT_NO_THROW(resolved("split_by_class = false\nsplit = 'iid'\n"));
+  const TrainConfig by_class = parse_config("split_by_class = true\n", "job.toml");
+  EXPECT_EQ(parse_config(to_toml(by_class), "again.toml"), by_class) << "a run of a comparison";
   EXPECT_NO_THROW(resolved("split_by_class = true\nsplit = 'class'\n"));
   EXPECT_THAT(refusal([] { parse_config("split = 'dirichlet:0'\n", "job.toml"); }),
               HasSubstr("one of iid, class, dirichlet:ALPHA, found 'dirichlet:0'"));
