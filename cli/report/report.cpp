@@ -88,7 +88,7 @@ std::optional<TitledTable> speed_ups_by_ratio(const std::vector<Setting>& settin
   for (const auto& [factor, setting] : by_factor) {
     for (const RunGroup& group : setting->groups) {
       if (group.figures.speed_up) {
-        table.add({fmt::format("{} on {}", setting->network, setting->data),
+        table.add({fmt::format("{} on {}", setting->network_name(), setting->data),
                    fmt::format("{:g}", factor), shown_name(group.figures),
                    fmt::format("{:.3g}", *group.figures.speed_up)});
       }
@@ -214,7 +214,7 @@ Json json_of(const std::vector<Setting>& settings) {
       schemes.push_back(std::move(scheme));
     }
     list.push_back({{"title", setting.title()},
-                    {"network", setting.network},
+                    {"network", setting.network.empty() ? "" : setting.network_name()},
                     {"data", setting.data},
                     {"split", setting.split},
                     {"cluster", setting.cluster.empty() ? Json(nullptr) : Json(setting.cluster)},

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 #include "base/errors.hpp"
 #include "cli/report/log_lines.hpp"
 #include "config/text.hpp"
+#include "job/spec/network_file.hpp"
 #include "report/scoreboard.hpp"
 
 namespace syncopate::cli {
@@ -366,10 +368,16 @@ void rename(std::vector<Setting>& settings, const std::vector<std::string>& name
 
 std::string Setting::title() const {
   const std::string where = cluster.empty() ? "real devices" : "cluster " + cluster;
-  return fmt::format("{} on {}, {}, {}, {} time", network.empty() ? "unknown network" : network,
-                     data.empty() ? "unknown data" : data, where,
-                     split == "iid" ? "i.i.d." : "split " + split,
-                     virtual_time ? "virtual" : "real");
+  return fmt::format(
+      "{} on {}, {}, {}, {} time", network_name(), data.empty() ? "unknown data" : data, where,
+      split == "iid" ? "i.i.d." : "split " + split, virtual_time ? "virtual" : "real");
+}
+
+std::string Setting::network_name() const {
+  if (network.empty()) {
+    return "unknown network";
+  }
+  return is_network_file(network) ? std::filesystem::path(network).filename().string() : network;
 }
 
 bool same_task(const Setting& one, const Setting& other) {

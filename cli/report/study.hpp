@@ -20,7 +20,7 @@ struct RunGroup {
 
 /// What runs share that can be compared with each other.
 struct Setting {
-  std::string network;
+  std::string network;  ///< a name, or the path of a file
   std::string data;
   std::string split;    ///< "iid"
   std::string cluster;  ///< empty: real devices
@@ -30,6 +30,9 @@ struct Setting {
 
   /// "lenet5 on fashion-mnist, cluster mixed, i.i.d., virtual time".
   std::string title() const;
+  /// The network as summary.json names it: of a file without its folder. "unknown network" where
+  /// nobody knows it.
+  std::string network_name() const;
 };
 
 struct StudyOptions {

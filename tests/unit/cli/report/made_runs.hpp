@@ -19,6 +19,7 @@ class MadeRuns {
     std::string scheme = "ssgd";
     std::uint64_t seed = 1;
     std::string split = "iid";
+    std::string network = "mlp";
     std::string cluster = "clusters/mixed.toml";
     std::string more = {};  ///< lines of config.toml
     double seconds = 1;     ///< between two evaluations
@@ -41,11 +42,11 @@ class MadeRuns {
   std::filesystem::path add(const std::string& name, const Options& options) {
     const std::filesystem::path folder = root_ / name;
     std::filesystem::create_directories(folder / "workers");
-    write_file(
-        folder / "config.toml",
-        fmt::format("scheme = '{}'\nnetwork = 'mlp'\ndata = 'synthetic'\nsplit = '{}'\n"
-                    "cluster = '{}'\nseed = {}\nvirtual_time = true\n{}",
-                    options.scheme, options.split, options.cluster, options.seed, options.more));
+    write_file(folder / "config.toml",
+               fmt::format("scheme = '{}'\nnetwork = '{}'\ndata = 'synthetic'\nsplit = '{}'\n"
+                           "cluster = '{}'\nseed = {}\nvirtual_time = true\n{}",
+                           options.scheme, options.network, options.split, options.cluster,
+                           options.seed, options.more));
     write_file(folder / "summary.json", summary(options).dump());
     std::string lines;
     for (const auto& one : evaluations(options)) {

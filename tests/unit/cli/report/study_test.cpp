@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
+#include "cli/report/report.hpp"
 #include "cli/report/run_list.hpp"
 #include "tests/unit/cli/report/made_runs.hpp"
 
@@ -42,6 +43,18 @@ TEST(StudyTest, GroupsSeedsAndSeparatesSettings) {
   EXPECT_EQ(settings[0].groups[1].figures.throughput, 3000);
   EXPECT_EQ(settings[0].groups[1].look.colour, "#0072B2");
   EXPECT_EQ(settings[1].groups[0].look.colour, settings[0].groups[0].look.colour);
+}
+
+TEST(StudyTest, NamesANetworkOfAFileWithoutItsFolderAndKeepsFilesApart) {
+  MadeRuns made;
+  const auto settings = study_of(read_runs({made.add("a", {.network = "/mine/model.pt"}),
+                                            made.add("b", {.network = "/mine/model.pt"}),
+                                            made.add("c", {.network = "/yours/model.pt"})}),
+                                 {});
+  ASSERT_EQ(settings.size(), 2U);
+  EXPECT_EQ(settings[0].groups.at(0).runs.size(), 2U);
+  EXPECT_EQ(settings[0].title(), "model.pt on synthetic, cluster mixed, i.i.d., virtual time");
+  EXPECT_EQ(json_of(settings)["settings"][0]["network"], "model.pt");
 }
 
 TEST(StudyTest, NamesTheOptionsInWhichGroupsOfOneSchemeDiffer) {
