@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "base/file.hpp"
 #include "cli/command.hpp"
 #include "config/option.hpp"
 #include "device/cluster_file.hpp"
@@ -102,7 +103,7 @@ std::set<std::string_view> apply_options(const CLI::App& app, TrainConfig& confi
 
 TrainConfig config_of_run(const std::filesystem::path& run_dir) {
   const auto file = run_dir / "config.toml";
-  if (!std::filesystem::exists(file)) {
+  if (!is_there(file)) {
     throw ConfigError(
         fmt::format("--resume: {} holds no run: there is no config.toml", run_dir.string()));
   }
@@ -292,7 +293,7 @@ std::filesystem::path find_cluster_file(const std::filesystem::path& named,
                                         const std::filesystem::path& installed) {
   const auto kept = (installed / named.filename()).replace_extension(".toml");
   for (const auto& candidate : {named, kept}) {
-    if (std::filesystem::is_regular_file(candidate)) {
+    if (std::filesystem::is_regular_file(file_status_of(candidate))) {
       return candidate;
     }
   }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/errors.hpp"
+#include "base/file.hpp"
 #include "cli/command.hpp"
 #include "config/option.hpp"
 #include "job/launch/exit_status.hpp"
@@ -34,7 +35,7 @@ std::string source_of(const CLI::App& app, const std::string& expected) {
         fmt::format("expected a format, esync-logs, after {}; found '{}'", app.get_name(), format));
   }
   const auto source = given(app, "source");
-  if (!source || !std::filesystem::is_directory(*source)) {
+  if (!source || !std::filesystem::is_directory(file_status_of(*source))) {
     throw ConfigError(
         fmt::format("expected {}, found no folder '{}'", expected, source.value_or("")));
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/errors.hpp"
+#include "base/file.hpp"
 #include "cli/command.hpp"
 #include "job/launch/exit_status.hpp"
 #include "report/trace_merge.hpp"
@@ -24,7 +25,7 @@ RunFolder run_folder_of(const std::string& path) {
   if (path.empty()) {
     throw ConfigError("expected the folder of a run: syncopate trace RUN");
   }
-  if (!std::filesystem::is_directory(path)) {
+  if (!std::filesystem::is_directory(file_status_of(path))) {
     throw ConfigError(fmt::format("expected the folder of a run, found no folder {}", path));
   }
   return RunFolder(path);

@@ -35,6 +35,16 @@ void make_folder(const fs::path& path) {
   }
 }
 
+bool holds_nothing(const fs::path& folder) {
+  std::error_code error;
+  const bool is = fs::is_empty(folder, error);
+  if (error) {
+    throw DataError(fmt::format("--out: cannot read {}: {}; choose another folder", folder.string(),
+                                error.message()));
+  }
+  return is;
+}
+
 /// False for a run that the user interrupted.
 bool is_whole(const Json& summary) {
   return summary.value("ended_because", "interrupted") != "interrupted";
@@ -43,19 +53,19 @@ bool is_whole(const Json& summary) {
 }  // namespace
 
 void RunFolders::claim(const Json& agreement) const {
-  if (fs::exists(memory())) {
+  if (is_there(memory())) {
     const std::string differs =
         difference(agreement, read_json(memory()).value("agreement", Json()));
     if (!differs.empty()) {
       throw ConfigError(fmt::format("--out: {} holds another comparison: {}; choose another folder",
                                     root_.string(), differs));
     }
-  } else if (fs::exists(root_) && !fs::is_empty(root_)) {
+  } else if (is_there(root_) && !holds_nothing(root_)) {
     throw ConfigError(
         fmt::format("--out: {} is not empty, and holds no comparison", root_.string()));
   }
   make_folder(root_ / "runs");
-  if (!fs::exists(memory())) {
+  if (!is_there(memory())) {
     write_file(memory(), Json{{"agreement", agreement}}.dump(2) + "\n");
   }
 }
@@ -76,11 +86,11 @@ Descriptor RunFolders::lock() const {
 }
 
 std::optional<RunFigures> RunFolders::figures(const Run& run, std::optional<double> target) const {
-  if (fs::exists(beside(run, ".diverged.json"))) {
+  if (is_there(beside(run, ".diverged.json"))) {
     return RunFigures{.learning_rate = run.point.learning_rate, .batch_size = run.point.batch_size};
   }
   const fs::path summary = this->run(run) / "summary.json";
-  if (!fs::exists(summary)) {
+  if (!is_there(summary)) {
     return std::nullopt;
   }
   const Json json = read_json(summary);

@@ -101,7 +101,8 @@ std::uint64_t free_bytes_in(const fs::path& folder) {
 /// The folder, or its nearest parent that exists.
 fs::path nearest_that_is_there(fs::path folder) {
   folder = fs::absolute(folder);
-  while (!fs::exists(folder) && folder.has_relative_path()) {
+  std::error_code unknown;
+  while (!fs::exists(folder, unknown) && folder.has_relative_path()) {
     folder = folder.parent_path();
   }
   return folder;

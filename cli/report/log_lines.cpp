@@ -26,7 +26,7 @@ JsonLines json_lines_in(const std::string& text) {
 }
 
 JsonLines read_json_lines(const std::filesystem::path& file) {
-  return std::filesystem::exists(file) ? json_lines_in(read_file(file)) : JsonLines{};
+  return is_there(file) ? json_lines_in(read_file(file)) : JsonLines{};
 }
 
 double number_at(const nlohmann::ordered_json& object, const char* field, double otherwise) {

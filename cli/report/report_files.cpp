@@ -46,7 +46,7 @@ std::string figures_html(const std::vector<Plot>& plots, const fs::path& folder)
   std::string text;
   for (const Plot& plot : plots) {
     const fs::path file = folder / (plot.name + ".svg");
-    if (fs::exists(file)) {
+    if (is_there(file)) {
       text += fmt::format("<figure>\n{}\n<figcaption>{}</figcaption>\n</figure>\n",
                           inline_svg(read_file(file), plot.name), html_escaped(plot.caption));
     }

@@ -36,11 +36,17 @@ void take_from(const Json& comparison, RunRecord& run) {
 /// The runs of a comparison that has not ended, those that try learning rates included.
 std::vector<RunRecord> unfinished(const fs::path& folder, const Json& comparison) {
   std::vector<fs::path> folders;
-  if (fs::is_directory(folder / "runs")) {
-    for (const auto& entry : fs::directory_iterator(folder / "runs")) {
-      if (entry.is_directory() && is_run_folder(entry.path())) {
-        folders.push_back(entry.path());
+  if (fs::is_directory(file_status_of(folder / "runs"))) {
+    std::error_code error;
+    fs::directory_iterator entry(folder / "runs", error);
+    for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+      if (fs::is_directory(file_status_of(entry->path())) && is_run_folder(entry->path())) {
+        folders.push_back(entry->path());
       }
+    }
+    if (error) {
+      throw DataError(
+          fmt::format("cannot read {}: {}", (folder / "runs").string(), error.message()));
     }
   }
   std::sort(folders.begin(), folders.end());
@@ -59,7 +65,7 @@ RunRecord counted_run(const fs::path& folder, const Json& counted) {
     return read_run(folder);
   }
   RunRecord run{.folder = folder};
-  if (fs::exists(folder.string() + ".diverged.json")) {
+  if (is_there(folder.string() + ".diverged.json")) {
     run.state = "diverged";
     run.notes = {"diverged: no figures"};
   } else if ((run.kept = kept_figures(counted))) {
@@ -123,7 +129,7 @@ std::vector<RunRecord> read_runs(const std::vector<fs::path>& folders) {
   for (const fs::path& given : folders) {
     const fs::path folder = named_folder(given);
     std::vector<RunRecord> found;
-    if (fs::exists(folder / "comparison.json")) {
+    if (is_there(folder / "comparison.json")) {
       found = runs_of_comparison(folder);
     } else {
       found.push_back(read_run(folder));

@@ -32,7 +32,7 @@ std::string option_or(const RunRecord& run, const char* key, const std::string& 
 void read_options(RunRecord& run) {
   const fs::path file = run.folder / "config.toml";
   run.partly = "no-config";
-  if (!fs::exists(file)) {
+  if (!is_there(file)) {
     run.notes.push_back("no config.toml: grouped by the fields of summary.json alone");
     return;
   }
@@ -80,7 +80,7 @@ RoundTimes round_times_of(const Json& line) {
 void read_workers(RunRecord& run) {
   for (std::size_t rank = 0;; ++rank) {
     const std::string name = fmt::format("workers/{}.jsonl", rank);
-    if (!fs::exists(run.folder / name)) {
+    if (!is_there(run.folder / name)) {
       return;
     }
     const JsonLines lines = read_json_lines(run.folder / name);
@@ -141,7 +141,7 @@ bool is_locked(const fs::path& file) {
 }
 
 void note_missing_summary(RunRecord& run) {
-  if (fs::exists(run.folder.string() + ".diverged.json")) {
+  if (is_there(run.folder.string() + ".diverged.json")) {
     run.state = "diverged";
     run.notes.push_back("diverged: curves until then, no figures");
   } else {
@@ -180,7 +180,7 @@ void read_summary(RunRecord& run) {
     run.notes.push_back("still running: curves until now, no figures");
     return;
   }
-  if (!fs::exists(file)) {
+  if (!is_there(file)) {
     return note_missing_summary(run);
   }
   run.summary = Json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
@@ -231,15 +231,16 @@ void settle_names(RunRecord& run) {
 
 bool is_run_folder(const fs::path& folder) {
   constexpr std::array files{"config.toml", "summary.json", "evaluations.jsonl"};
-  return std::any_of(files.begin(), files.end(),
-                     [&](const char* file) { return fs::is_regular_file(folder / file); });
+  return std::any_of(files.begin(), files.end(), [&](const char* file) {
+    return fs::is_regular_file(file_status_of(folder / file));
+  });
 }
 
 RunRecord read_run(const fs::path& folder) {
   if (!is_run_folder(folder)) {
     throw ConfigError(fmt::format(
         "{}: expected the folder of a run or of a comparison, found {}", folder.string(),
-        fs::exists(folder) ? "no config.toml and no summary.json in it" : "nothing there"));
+        is_there(folder) ? "no config.toml and no summary.json in it" : "nothing there"));
   }
   RunRecord run{.folder = folder};
   read_options(run);

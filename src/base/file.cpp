@@ -124,6 +124,22 @@ void write_file(const std::filesystem::path& path, std::string_view text, unsign
   file.commit();
 }
 
+std::filesystem::file_status file_status_of(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::none) {
+    throw DataError(
+        fmt::format("cannot look at {}: {}; name another path, or correct the folders and links "
+                    "that lead there",
+                    path.string(), error.message()));
+  }
+  return status;
+}
+
+bool is_there(const std::filesystem::path& path) {
+  return std::filesystem::exists(file_status_of(path));
+}
+
 void remove_leftovers(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> leftovers;
   std::error_code none;  // a folder that is not there has no leftovers

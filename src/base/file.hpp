@@ -43,6 +43,12 @@ class AtomicFile {
 void write_file(const std::filesystem::path& path, std::string_view text,
                 unsigned mode = readable_by_all);
 
+/// What is at `path`. Errors: DataError, where the system does not know: a folder on the way there
+/// may not be searched, or links lead in a circle.
+std::filesystem::file_status file_status_of(const std::filesystem::path& path);
+/// Whether anything is at `path`. Errors: as `file_status_of`.
+bool is_there(const std::filesystem::path& path);
+
 /// Removes the temporary files that processes which were killed have left in `folder`. No process
 /// may write there. Errors: DataError.
 void remove_leftovers(const std::filesystem::path& folder);

@@ -96,7 +96,7 @@ Json options_of(const RunFolder& run) {
   constexpr std::array names{"scheme",  "network", "data",         "split",         "cluster",
                              "workers", "seed",    "virtual_time", "learning_rate", "batch_size"};
   Json options = Json::object();
-  if (std::filesystem::exists(run.config())) {
+  if (is_there(run.config())) {
     const auto keep = [&](std::string_view key, const OptionValue& value) {
       if (std::ranges::find(names, key) != names.end()) {
         std::visit([&](const auto& one) { options[std::string(key)] = to_json(one); }, value);
@@ -257,7 +257,7 @@ void check_holds_no_logs(const std::filesystem::path& out) {
 EsyncLogs export_esync_logs(const RunFolder& run, const std::filesystem::path& out) {
   check_holds_no_logs(out);
   std::vector<LoggedWorker> workers;
-  for (Rank rank{0}; std::filesystem::exists(run.worker_log(rank)); ++rank.value) {
+  for (Rank rank{0}; is_there(run.worker_log(rank)); ++rank.value) {
     workers.push_back(logged_worker(run, rank, out));
   }
   if (workers.empty()) {

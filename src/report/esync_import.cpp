@@ -171,7 +171,7 @@ EsyncWorker worker_in(const std::filesystem::path& folder) {
   EsyncWorker worker{.folder = folder};
   for (std::uint64_t number = 1;; ++number) {
     const auto path = folder / fmt::format("iter-{}.txt", number);
-    if (!std::filesystem::exists(path)) {
+    if (!is_there(path)) {
       return worker;
     }
     worker.rounds.push_back(round_in(path, number == 1 ? &worker.options : nullptr));
@@ -211,12 +211,18 @@ std::vector<NameOrder> order_of(const std::filesystem::path& path) {
 /// Errors: DataError, where there are none.
 std::vector<EsyncWorker> workers_below(const std::filesystem::path& logs) {
   std::map<std::vector<NameOrder>, std::filesystem::path> folders;
-  std::error_code none;  // an empty iterator
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(logs, none)) {
-    if (entry.path().filename() == "iter-1.txt") {
-      const auto folder = entry.path().parent_path();
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator entry(logs, error);
+  for (; !error && entry != std::filesystem::recursive_directory_iterator();
+       entry.increment(error)) {
+    if (entry->path().filename() == "iter-1.txt") {
+      const auto folder = entry->path().parent_path();
       folders.emplace(order_of(folder), folder);
     }
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw DataError(
+        fmt::format("cannot read the folders below {}: {}", logs.string(), error.message()));
   }
   if (folders.empty()) {
     throw DataError(fmt::format("expected iter-1.txt in folders below {}, one a worker, found none",
@@ -444,7 +450,7 @@ class Import {
 
 EsyncLogs import_esync_logs(const std::filesystem::path& logs, const RunFolder& run,
                             const EsyncOrigin& origin) {
-  if (std::filesystem::exists(run.summary()) || std::filesystem::exists(run.config())) {
+  if (is_there(run.summary()) || is_there(run.config())) {
     throw DataError(
         fmt::format("{} already holds a run; choose another --out", run.root().string()));
   }

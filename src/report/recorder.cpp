@@ -45,7 +45,7 @@ EvaluationResult evaluation_in(const std::string& line, const std::filesystem::p
 
 Scoreboard scoreboard_of(const Recorder::Options& options) {
   Scoreboard scoreboard(options.config.target_accuracy);
-  if (options.resumed && std::filesystem::exists(options.folder.evaluations())) {
+  if (options.resumed && is_there(options.folder.evaluations())) {
     std::istringstream lines(read_file(options.folder.evaluations()));
     for (std::string line; std::getline(lines, line);) {
       scoreboard.add(evaluation_in(line, options.folder.evaluations()));

@@ -16,14 +16,14 @@ using Json = nlohmann::ordered_json;
 }  // namespace
 
 void RunFolder::create(bool has_checkpoints) const {
-  if (std::filesystem::exists(config())) {
-    throw ConfigError(
-        fmt::format("{} already holds a run; choose another --run-dir, or go on with a run of "
-                    "syncopate train by "
-                    "--resume {}",
-                    root_.string(), root_.string()));
-  }
   try {
+    if (std::filesystem::exists(config())) {
+      throw ConfigError(
+          fmt::format("{} already holds a run; choose another --run-dir, or go on with a run of "
+                      "syncopate train by "
+                      "--resume {}",
+                      root_.string(), root_.string()));
+    }
     if (has_checkpoints) {
       std::filesystem::create_directories(checkpoints());
     }
@@ -47,7 +47,7 @@ std::filesystem::path RunFolder::spans_of(std::string_view role, Rank rank) cons
 }
 
 void keep_rounds_up_to(const std::filesystem::path& log, std::uint64_t round) {
-  if (!std::filesystem::exists(log)) {
+  if (!is_there(log)) {
     return;
   }
   std::istringstream lines(read_file(log));

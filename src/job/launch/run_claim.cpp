@@ -23,6 +23,16 @@ namespace {
       path.string(), error.message()));
 }
 
+/// Whether anything has this name.
+bool is_taken(const std::filesystem::path& path) {
+  std::error_code error;
+  const bool is = std::filesystem::exists(path, error);
+  if (error) {
+    refuse_folder(path, error);
+  }
+  return is;
+}
+
 /// Makes a new folder of this name, or of the name with the next free number.
 std::filesystem::path make_fresh_folder(const std::filesystem::path& wanted) {
   std::error_code error;
@@ -75,7 +85,7 @@ std::filesystem::path own_run_dir(const TrainConfig& job, const JoinRequest& req
 RunClaim::RunClaim(JobRequest request) : request_(std::move(request)) {
   TrainConfig& config = request_.config;
   if (!request_.resumed) {
-    made_ = !std::filesystem::exists(config.run_dir) || !request_.named_run_dir;
+    made_ = !is_taken(config.run_dir) || !request_.named_run_dir;
     if (request_.named_run_dir) {
       make_folder(config.run_dir);
     } else {
@@ -105,7 +115,7 @@ void RunClaim::go_on_from(const std::filesystem::path& checkpoint, std::uint64_t
   const RunFolder folder(request_.config.run_dir);
   checkpoint_ = checkpoint;
   for (const auto& path : {folder.config(), folder.evaluations(), folder.summary()}) {
-    if (std::filesystem::exists(path)) {
+    if (is_there(path)) {
       earlier_[path] = read_file(path);
     }
   }

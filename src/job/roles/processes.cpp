@@ -26,7 +26,8 @@ bool left_something(const RunClaim& claim, int status) {
     return latest_whole_checkpoint(folder.checkpoints(), [](const std::string&) {}) !=
            claim.checkpoint();
   }
-  return std::filesystem::exists(folder.worker_log(Rank{0}));
+  std::error_code unknown;  // then nothing that a run needs is there
+  return std::filesystem::exists(folder.worker_log(Rank{0}), unknown);
 }
 
 /// "worker 2", "server 0", "evaluator".
@@ -197,9 +198,10 @@ std::optional<std::filesystem::path> checkpoint_of(const JobRequest& request) {
   std::string damages;
   auto checkpoint = latest_whole_checkpoint(
       folder.checkpoints(), [&](const std::string& damage) { damages += damage + "; "; });
+  std::error_code none;
   const bool none_was_written = damages.empty() &&
-                                std::filesystem::is_directory(folder.checkpoints()) &&
-                                std::filesystem::is_empty(folder.checkpoints());
+                                std::filesystem::is_directory(folder.checkpoints(), none) &&
+                                std::filesystem::is_empty(folder.checkpoints(), none);
   if (!checkpoint && none_was_written) {
     print_error(fmt::format("the run in {} ended before its first checkpoint: it begins again",
                             folder.root().string())

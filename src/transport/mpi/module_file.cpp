@@ -29,7 +29,8 @@ ModuleFile module_file(Library library) {
 
 std::optional<fs::path> find(const ModuleFile& module, const std::string& chosen) {
   for (const fs::path& folder : folders(chosen)) {
-    if (fs::exists(folder / module.name)) {
+    std::error_code unknown;
+    if (fs::exists(folder / module.name, unknown)) {
       return folder / module.name;
     }
   }

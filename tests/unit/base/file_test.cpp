@@ -214,5 +214,20 @@ TEST(AtomicFile, MayBeReadableByItsOwnerAlone) {
             fs::perms::owner_read | fs::perms::owner_write);
 }
 
+TEST(FileStatusOf, SaysWhyTheSystemDoesNotKnow) {
+  const fs::path folder = fresh_folder("status");
+  EXPECT_TRUE(is_there(folder));
+  EXPECT_FALSE(is_there(folder / "none" / "below"));
+  fs::create_symlink("loop", folder / "loop");
+  try {
+    is_there(folder / "loop" / "file");
+    FAIL() << "the links lead in a circle";
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.what(), "cannot look at " + (folder / "loop" / "file").string() +
+                                ": Too many levels of symbolic links; name another path, or "
+                                "correct the folders and links that lead there");
+  }
+}
+
 }  // namespace
 }  // namespace syncopate

@@ -101,6 +101,24 @@ TEST_F(ReportCommandTest, RefusesAnUpperBoundBeforeItWrites) {
   EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 
+TEST_F(ReportCommandTest, SaysWhyTheSystemDoesNotFindWhatAUserNames) {
+  fs::create_symlink("loop", folder_ / "loop");
+  const std::string loop = (folder_ / "loop").string();
+  const std::vector<std::vector<std::string>> commands{
+      {"report", loop},
+      {"trace", loop},
+      {"export", "esync-logs", loop, "--out", "a"},
+      {"train", "--resume", loop},
+      {"train", "--cluster", loop},
+      {"compare", "--schemes", "ssgd", "--cluster", loop}};
+  for (const auto& words : commands) {
+    EXPECT_THAT(refusal(words),
+                AllOf(testing::StartsWith("syncopate: cannot look at " + loop),
+                      HasSubstr(": Too many levels of symbolic links; name another path")))
+        << words.front();
+  }
+}
+
 TEST_F(ReportCommandTest, RefusesToWriteIntoAFolderWithoutAName) {
   const std::string folder = (folder_ / "run").string();
   file("run/config.toml", "scheme = 'ssgd'\nnetwork = 'mlp'\n");

@@ -37,6 +37,10 @@ TEST(RunFolder, IsMadeWithItsSubfoldersAndRefusesASecondRun) {
 TEST(RunFolder, SaysWhyItCannotBeMade) {
   const RunFolder folder("/proc/syncopate/run");
   EXPECT_THROW(folder.create(), DataError);
+  const fs::path root = fresh_folder("circle").root();
+  fs::create_directories(root);
+  fs::create_symlink("loop", root / "loop");
+  EXPECT_THROW(RunFolder(root / "loop").create(), DataError);
 }
 
 TEST(RunFolder, KeepsTheRoundsUpToTheCheckpointAndNoHalfLine) {

@@ -66,6 +66,23 @@ TEST_F(RunClaimTest, LeavesNothingOfARunThatNeverBegan) {
   EXPECT_TRUE(fs::is_empty(root_ / "runs" / "one"));
 }
 
+TEST_F(RunClaimTest, SaysWhyItCannotMakeItsFolder) {
+  fs::create_symlink("loop", root_ / "loop");
+  for (const char* name : {"loop", "loop/run"}) {
+    JobRequest circular = request(true);
+    circular.config.run_dir = root_ / name;
+    try {
+      const RunClaim claim(circular);
+      ADD_FAILURE() << "the links lead in a circle";
+    } catch (const DataError& error) {
+      EXPECT_EQ(error.what(), fmt::format("cannot make the run folder {}: Too many levels of "
+                                          "symbolic links; choose another one by --run-dir, or "
+                                          "start in a folder that you may write to",
+                                          circular.config.run_dir.string()));
+    }
+  }
+}
+
 TEST_F(RunClaimTest, RefusesAFolderThatHoldsARunAndLeavesItAlone) {
   RunClaim(request(true)).keep();
   EXPECT_THROW(RunClaim{request(true)}, ConfigError);
