@@ -84,11 +84,10 @@ std::string machine() {
                      std::thread::hardware_concurrency());
 }
 
-/// A better value may lie beyond the edge of a grid.
+/// A better value may lie beyond the edge of a grid. Of two values each is at one.
 template <class Number>
 std::string edge_text(const std::vector<Number>& tried, const std::optional<Number>& chosen) {
-  constexpr std::size_t fewest_with_a_middle = 3;
-  if (tried.size() < fewest_with_a_middle) {
+  if (tried.size() < 2) {
     return "";
   }
   const auto [least, most] = std::minmax_element(tried.begin(), tried.end());

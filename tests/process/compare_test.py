@@ -76,6 +76,7 @@ class Compare(JobTest):
         table = (self.out / "comparison.md").read_text()
         for line in ("| ssgd | 0.02 |", "--schemes=ssgd,asgd", "syncopate 0.", "the counted runs: virtual time"):
             self.assertIn(line, table)
+        self.assertIn("asgd continues with learning rate 0.02 (the least that was tried)\n", done.stdout)
         self.assertIn("[1/12] ", done.stdout)
         self.assertIn("[12/12] ", done.stdout)
         self.assertIn("Results\nscheme", done.stdout)
