@@ -13,6 +13,7 @@ from syncopate_torch.last_words import ending_error, is_success, wait_until_read
 from syncopate_torch.not_copied import NotCopied
 from syncopate_torch.optimizer import DistributedOptimizer
 from syncopate_torch.same_module import expect_same
+from syncopate_torch.same_moment import expect_same_moment, new_name
 from syncopate_torch.samples import IndexSampler, ShareLoader, ShareSampler, samples_of, without_order
 from syncopate_torch.schedule import SampleScheduler
 from syncopate_torch.summary import gathered, summary_of
@@ -243,7 +244,8 @@ class Job(NotCopied):
         schedulers, loss scales, and the random generators of torch, Python and NumPy. A dict of plain tensors, numbers
         and lists, which `torch.save` writes and `torch.load` reads, with `weights_only=True` from torch 2 on.
 
-        It asks no other worker. Each saves its own, all of them after the same step or at the end of the same epoch.
+        It asks no other worker. Each saves its own, all of them after the same step or at the end of the same epoch: with
+        states of several moments `DistributedOptimizer` raises a ConfigError.
         What continues exactly, and what a scheme loses: docs/python.md.
         """
         return self._state.saved(self.rank, self.size)
@@ -266,6 +268,11 @@ class Job(NotCopied):
         """Those of this worker's training; None before it begins."""
         optimizer = self._state.last("optimizer")
         return None if optimizer is None else optimizer.steps_taken
+
+    def expect_same_moment(self):
+        """All workers call this before they begin to train. Returns a name of this job, the same on all. Errors: ConfigError,
+        where they have loaded states of several moments."""
+        return new_name() if self.size == 1 else expect_same_moment(self.everyone, self._state.loaded_moment())
 
     def keep_state(self, kind, owner):
         """Puts the state of a sampler, an optimizer, a scheduler or a loss scale into that of the job."""

@@ -6,6 +6,7 @@ import weakref
 import torch
 
 from syncopate_torch.errors import ConfigError
+from syncopate_torch.same_moment import moment_of
 
 _FORMAT = 1
 
@@ -43,6 +44,10 @@ class JobState:
     def _living(self, kind):
         found = [owner() for name, owner in self._owners.items() if name.startswith(kind)]
         return [owner for owner in found if owner is not None]
+
+    def loaded_moment(self):
+        """Of the state that this worker goes on with; None without one."""
+        return None if self._loaded is None else moment_of(self._loaded[0])
 
     def saved(self, rank, size):
         living = {name: owner() for name, owner in self._owners.items()}

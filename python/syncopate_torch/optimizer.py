@@ -41,7 +41,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
     scheme, options: as in `init`.
     batch_size:      samples of a step of this worker, in a script that does not call `partition_dataset`.
     on_round:        gets a dict of what this worker logs of each synchronization round (workers/N.jsonl).
-    Errors:          ConfigError: what the module, the optimizer or the options lack.
+    Errors:          ConfigError: what the module, the optimizer or the options lack; on all workers, where they have
+                     loaded states (`Job.load_state_dict`) of several moments, or some of them none.
     """
 
     def __init__(self, job, optimizer, module, scheme=None, options=None, batch_size=None, on_round=None):
@@ -55,6 +56,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._progress = Progress(on_round)
         self._end = None  # until the training begins
         self._begun = {}  # what the job began with, of a state that goes on here
+        self._job_name = job.expect_same_moment()
         job.keep_state("optimizer", self)
         self._first_rates, self._first_settings = _rates_of(optimizer), settings_of(optimizer)
         if job.size > 1:
@@ -179,6 +181,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._alignment.align(place)
             for each in self._sums:
                 each.wake()
+        self._progress.alignments += 1
         self._progress.follow()
 
     def _step_without_samples(self):
@@ -301,7 +304,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
         module = {name: value.detach().clone() if torch.is_tensor(value) else copy.deepcopy(value)
                   for name, value in self._module.state_dict().items()}
         return {"module": module, "optimizer": copy.deepcopy(self.optimizer.state_dict()), "samples": self.samples,
-                "begun": self._begun}
+                "begun": self._begun, "moment": self._moment()}
+
+    def _moment(self):
+        """What the states of all workers have in common that are of one moment."""
+        moment = {"job": self._job_name, "alignments": self._progress.alignments}
+        return {**moment, "round": self._progress.round} if self._scheme == "ssgd" else moment
 
     def take_job_state(self, state, _same_size):
         """Of an earlier job, before this one begins to train."""

@@ -12,6 +12,7 @@ class Progress:
         self.since = time.monotonic()
         self.steps = self.own_samples = self.rounds = 0
         self.round = 0  # the last one that this worker has seen
+        self.alignments = 0  # calls of `align`, which all workers make together
         self.samples = 0  # of all workers, in this job
         self.earlier_samples = 0  # those of the job that this one continues
         self.adds_own = False  # the samples of each step, since news of those of all are rare

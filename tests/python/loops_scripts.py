@@ -3,6 +3,7 @@ import gc
 import json
 import math
 import os
+import signal
 import sys
 
 import torch
@@ -158,6 +159,60 @@ def goes_on_at_unequal_rates(scheme, file=None):
     torch.save(job.state_dict(), f"state.{job.rank}")
     group = optimizer.param_groups[0]
     say(rank=job.rank, rate=group["lr"], momentum=group["momentum"], samples=optimizer.samples)
+
+
+def saves_each_epoch(scheme, epochs, is_killed=False):
+    """Each worker saves a state of its own after each epoch. In the last one worker 1 may be killed before that, once
+    worker 0 has saved."""
+    job = syncopate.init(scheme)
+    file = f"epoch.{job.rank}"
+    if os.path.exists(file):
+        job.load_state_dict(torch.load(file))
+    points, labels, network = problem()
+    data = job.partition_dataset(torch.utils.data.TensorDataset(points, labels), batch_size=16)
+    try:
+        optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.2), network)
+    except syncopate.ConfigError as error:
+        say(rank=job.rank, refused=str(error))
+        return
+    for epoch in range(data.batch_sampler.epoch, int(epochs)):
+        for x, y in data:
+            optimizer.zero_grad()
+            functional.cross_entropy(network(x), y).backward()
+            optimizer.step(weight=len(x))
+        optimizer.align()
+        is_last = epoch + 1 == int(epochs)
+        if is_killed and is_last and job.rank == 1:
+            open("saved").read()
+            os.kill(os.getpid(), signal.SIGKILL)
+        torch.save(job.state_dict(), file)
+        if is_killed and is_last:
+            open("saved", "w").close()
+    optimizer.finish()
+    say(rank=job.rank, refused="", parameters=parameters_of(network))
+
+
+def of_moments():
+    """What the optimizer says to states of two moments each, of worker 0 and worker 1; None: that worker loads none."""
+    job = syncopate.init()
+    _, _, network = problem()
+    place, moment = {"epoch": 1, "step": 3}, {"job": "3f", "alignments": 2, "round": 7}
+    cases = [None, ({**place, "epoch": 2}, moment, 2), (place, {**moment, "job": "4a"}, 2), (place, {**moment, "alignments": 3}, 2),
+             ({**place, "step": 4}, {**moment, "round": 8}, 2), (place, moment, 3), ({}, {**moment, "round": 8}, 2),
+             ({**place, "epoch": 2}, {}, 2), ({**place, "step": 4}, {}, 2)]
+    says = []
+    for case in cases:
+        case = (place, moment, 2) if job.rank == 0 else case
+        if case is not None:
+            parts = {"sampler.10": {"epoch": 50 + job.rank, "step": 0}, "sampler.2": case[0]} if case[0] else {}
+            parts["optimizer.0"] = {"moment": case[1]}
+            job.load_state_dict({"format": 1, "rank": 0, "size": case[2], "parts": parts, "random": None})
+        try:
+            job.expect_same_moment()
+            says.append("")
+        except syncopate.ConfigError as error:
+            says.append(str(error))
+    say(rank=job.rank, says=says)
 
 
 def accumulated():

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """Goal:   workers whose loops differ in length, or end early, have one model; a module keeps what it holds besides
-        parameters, and its memory is its own after the training.
+        parameters, and its memory is its own after the training. They go on from states of one moment alone.
 Method: loops_scripts.py under `syncopate run`, and by the variables of torch.distributed alone; closed values, and torch
         in this process.
 """
 import json
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -25,7 +26,7 @@ SCRIPTS = str(pathlib.Path(__file__).with_name("loops_scripts.py"))
 
 class Launched(ScriptTest):
     def launch(self, workers, *arguments):
-        return self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", "-".join((str(workers), *arguments)), "--",
+        return self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", "-".join(map(str, (workers, *arguments))), "--",
                            sys.executable, "-B", SCRIPTS, *arguments])
 
 
@@ -92,6 +93,47 @@ class UnequalLoops(Launched):
                 for facts in self.facts(self.launch(workers, "accumulated")):
                     for found, right in zip(facts["parameters"], scripts.parameters_of(network)):
                         self.assertAlmostEqual(found, right, delta=1e-5)
+
+
+class Resumed(Launched):
+    def test_states_of_several_moments_are_refused_by_all_workers(self):
+        same = ": load states that all workers saved at the same moment"
+        every = (": before the DistributedOptimizer every worker loads the state that it saved at the same moment, or none "
+                 "does")
+        states = [pathlib.Path(self.folder) / f"epoch.{rank}" for rank in range(2)]
+        os.mkfifo(pathlib.Path(self.folder) / "saved")
+        for scheme in ("ssgd", "esync"):
+            with self.subTest(scheme):
+                self.facts(self.launch(2, "saves_each_epoch", scheme, 1))
+                self.assertEqual(self.launch(2, "saves_each_epoch", scheme, 2, "killed").returncode, 1)
+                self.refused_by_both("the state of worker 0 is of epoch 2, step 0, that of worker 1 of epoch 1, step 0" + same,
+                                     scheme, 3)
+                states[1].unlink()
+                self.refused_by_both("worker 0 has loaded a state of epoch 2, step 0, and worker 1 none" + every, scheme, 4)
+                states[0].rename(states[1])
+                self.refused_by_both("worker 1 has loaded a state of epoch 2, step 0, and worker 0 none" + every, scheme, 5)
+                shutil.copy(states[1], states[0])
+                first, second = self.facts(self.launch(2, "saves_each_epoch", scheme, 6))
+                self.assertEqual((first["refused"], first["parameters"]), ("", second["parameters"]))
+                for state in states:
+                    state.unlink()
+
+    def refused_by_both(self, message, scheme, epochs):
+        found = self.facts(self.launch(2, "saves_each_epoch", scheme, epochs))
+        self.assertEqual([facts["refused"] for facts in found], [message] * 2)
+
+    def test_moments_that_differ(self):
+        place = "epoch 1, step 3"
+        pairs = [(place, "epoch 2, step 3"), (place + ", job 3f", place + ", job 4a"),
+                 (place + ", 2 calls of align", place + ", 3 calls of align"),
+                 (place + ", round 7", "epoch 1, step 4, round 8"), (place + ", 2 workers", place + ", 3 workers"),
+                 (place + ", round 7", "round 8"), (place, "epoch 2, step 3"), None]
+        says = [f"the state of worker 0 is of {pair[0]}, that of worker 1 of {pair[1]}: load states that all workers saved at "
+                "the same moment" if pair else "" for pair in pairs]
+        first, second = self.facts(self.launch(2, "of_moments"))
+        self.assertIn(f"worker 0 has loaded a state of {place}, and worker 1 none: ", first["says"][0])
+        self.assertEqual(first["says"][1:], says)
+        self.assertEqual(second["says"], first["says"])
 
 
 class Modules(Launched):

@@ -3,6 +3,7 @@
 Method: each is cut out of its page, gets a preamble that defines what it leaves out, and is run by two workers. The
         scripts of docs/migrating.md are those of migrating_test.py.
 """
+import os
 import pathlib
 import re
 import sys
@@ -45,6 +46,26 @@ val_dataloader = torch.utils.data.DataLoader(dataset, batch_size=16)
 RANK = "\nassert torch.distributed.get_world_size() == 2\n"
 HOROVOD = "\nhvd.init()\nassert hvd.size() == 2\n"
 
+# A script that always draws the same, in whose save number {} worker 1 is killed with half a file, once worker 0 has saved.
+SEEDED = """
+import os
+import signal
+import torch
+torch.set_num_threads(1)
+torch.manual_seed(1)
+numbers, whole_save = iter(range(1, 100)), torch.save
+def save(state, file):
+    is_last = next(numbers) == {}
+    if is_last and state["rank"] == 1:
+        open("saved").read()
+        open(file, "wb").write(b"half")
+        os.kill(os.getpid(), signal.SIGKILL)
+    whole_save(state, file)
+    if is_last:
+        open("saved", "w").close()
+torch.save = save
+"""
+
 
 def snippets(page):
     """The Python snippets of a page, in order."""
@@ -53,14 +74,14 @@ def snippets(page):
 
 
 class Snippets(ScriptTest):
-    def run_snippet(self, page, mark, before="", after="", workers=2):
+    def run_snippet(self, page, mark, before="", after="", workers=2, status=0):
         """The one that has the text `mark`."""
         [snippet] = [each for each in snippets(page) if mark in each]
         script = pathlib.Path(self.folder) / "train.py"
         script.write_text(before + snippet + after, encoding="utf-8")
         run = pathlib.Path(self.folder) / f"run{len(list(pathlib.Path(self.folder).glob('run*')))}"
         done = self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", run, "--", sys.executable, "-B", script])
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.returncode, status, done.stderr)
         return done.stderr
 
     def test_no_snippet_is_left_out(self):
@@ -93,10 +114,28 @@ class Snippets(ScriptTest):
         for _ in range(2):  # the second one has nothing left to do
             output = self.run_snippet("docs/python.md", "load_state_dict", "", says)
             self.assertEqual(output.count("epoch 20 of"), 2, output)
-        self.assertEqual(len(list(pathlib.Path(self.folder).glob("state-*.pt"))), 2)
+        self.assertEqual(len(list(pathlib.Path(self.folder).glob("state-*.pt"))), 4)  # of two epochs
         says = '\nassert "x" not in globals(), "began at epoch 0"\n' + says
         output = self.run_snippet("docs/python.md", "load_state_dict", "", says, workers=4)
         self.assertEqual(output.count("epoch 20 of"), 4, output)
+
+    def test_a_job_that_is_killed_while_a_worker_saves_goes_on_to_the_same_bits(self):
+        says = '\noptimizer.finish()\nprint("ends", job.rank, 21 - next(numbers), model.weight.item().hex(), model.bias.item().hex())\n'
+        whole = self.ends(self.run_snippet("docs/python.md", "load_state_dict", SEEDED.format(0), says))
+        self.assertEqual(whole[0], whole[1])
+        self.assertEqual(whole[0][0], "0")
+        (pathlib.Path(self.folder) / "newest").unlink()
+        os.mkfifo(pathlib.Path(self.folder) / "saved")
+        for _ in range(2):  # the second one begins with the epoch whose states the first one has not saved
+            self.run_snippet("docs/python.md", "load_state_dict", SEEDED.format(5), says, status=1)
+        after = self.ends(self.run_snippet("docs/python.md", "load_state_dict", SEEDED.format(0), says))
+        self.assertEqual(after, [["8", *bits] for _, *bits in whole])
+
+    def ends(self, output):
+        """Of each worker: the epoch that it began with, and its parameters."""
+        found = re.findall(r"^\[worker (\d)\] ends \d (\d+) (\S+) (\S+)$", output, re.MULTILINE)
+        self.assertEqual(len(found), 2, output)
+        return [list(rest) for _, *rest in sorted(found)]
 
     if TORCH >= (2, 0):
 
