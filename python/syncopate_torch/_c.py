@@ -6,7 +6,7 @@ import time
 import weakref
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 
-from syncopate_torch.errors import BY_STATUS, Error
+from syncopate_torch.errors import BY_STATUS, ConfigError, Error
 
 
 class Option(Structure):
@@ -194,7 +194,10 @@ def text(value):
 
 
 def options(named):
-    """An array of the options in a dict, and its length."""
+    """An array of the options in a dict, and its length. Errors: ConfigError, for one without a value."""
     named = named or {}
+    for name, value in named.items():
+        if value is None:
+            raise ConfigError(f"option {name} has the value None: give it one, or leave it out for its default")
     array = (Option * len(named))(*(Option(text(name), text(value)) for name, value in named.items()))
     return array, len(named)

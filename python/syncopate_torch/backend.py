@@ -15,7 +15,8 @@ from torch._C._distributed_c10d import AllgatherOptions
 from syncopate_torch import _c, checks
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.futures import CallbackThread
-from syncopate_torch.group import bytes_of, host_values, opened_group, operation, root_among, values
+from syncopate_torch.group import (bytes_of, host_values, opened_group, operation, receiver_among, root_among, sender_among,
+                                   values)
 from syncopate_torch.kept_works import KeptWorks
 from syncopate_torch.mixed import backends_of, by_device, group_for
 from syncopate_torch.rendezvous import job_of_group
@@ -243,15 +244,15 @@ class ProcessGroup(distributed.ProcessGroup):
 
     @by_device
     def send(self, tensors, to, tag=0):
-        return self._message(Work, "send", tensors[0], (to, tag))
+        return self._message(Work, "send", tensors[0], receiver_among("dst", to, tag, self._own_size))
 
     @by_device
     def recv(self, tensors, sender, tag=0):
-        return self._message(Receive, "receive", tensors[0], (sender, tag))
+        return self._message(Receive, "receive", tensors[0], sender_among("src", sender, tag, self._own_size))
 
     @by_device
     def recv_anysource(self, tensors, tag=0):
-        return self.recv(tensors, _c.ANY, tag)
+        return self.recv(tensors, None, tag)
 
     def _begin(self, name, *arguments):
         handle = self._handle_of_callbacks if self._callbacks.is_here() else self._handle

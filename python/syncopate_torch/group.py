@@ -8,6 +8,7 @@ import torch
 
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
+from syncopate_torch.given_numbers import number_of, shown, whole
 from syncopate_torch.not_copied import NotCopied
 
 # In the order of syncopate_type.
@@ -15,6 +16,8 @@ TYPES = {torch.float32: 0, torch.float64: 1, torch.int32: 2, torch.int64: 3, tor
          torch.int8: 6, torch.uint8: 7}
 # In the order of syncopate_operation.
 OPERATIONS = {"sum": 0, "product": 1, "min": 2, "max": 3, "and": 4, "or": 5, "xor": 6}
+
+_TAGS = 4096  # of the messages between two members
 
 # Others may be wrappers around tensors.
 _HAVE_MEMORY = (torch.Tensor, torch.nn.Parameter)
@@ -171,7 +174,8 @@ class Group(NotCopied):
     def send_async(self, tensor, to, tag=0):
         """As `send`, but returns a `Work` at once."""
         host = host_values(tensor)
-        return self._work(self._made("send", host.data_ptr(), bytes_of(host), to, tag), keeps=host)
+        place = receiver_among("to", to, tag, self.size)
+        return self._work(self._made("send", host.data_ptr(), bytes_of(host), *place), keeps=host)
 
     def receive(self, tensor, sender=None, tag=0):
         """Replaces a tensor by that which `sender`, or any member, sends. Returns the sender."""
@@ -182,9 +186,8 @@ class Group(NotCopied):
     def receive_async(self, tensor, sender=None, tag=0):
         """As `receive`, but returns a `Work` at once; its `source` is the sender."""
         host = host_values(tensor)
-        sender = _c.ANY if sender is None else sender
-        return self._work(self._made("receive", host.data_ptr(), bytes_of(host), sender, tag), tensor, host,
-                          goes_on=False)
+        place = sender_among("sender", sender, tag, self.size)
+        return self._work(self._made("receive", host.data_ptr(), bytes_of(host), *place), tensor, host, goes_on=False)
 
     def _made(self, name, *arguments):
         return _c.made(name, self.handle, *arguments)
@@ -219,6 +222,7 @@ def opened_group(job, ranks=None, timeout=0.0):
     hour. The caller closes it."""
     options = _c.GroupOptions(size=ctypes.sizeof(_c.GroupOptions), wait_seconds=timeout)
     if ranks is not None:
+        ranks = [whole("a rank of open_group", rank, job.size - 1) for rank in ranks]
         options.ranks = (ctypes.c_uint32 * len(ranks))(*ranks)
         options.rank_count = len(ranks)
     return _c.made("group_open", job.handle, ctypes.byref(options))
@@ -269,9 +273,20 @@ def changing(tensors, in_inference=False):
 
 def root_among(root, size):
     """A root's rank. Errors: ConfigError, for one that is none of `size` members."""
-    if not 0 <= root < size:
-        raise ConfigError(f"root {root} is no worker of this group, which has {size}")
-    return root
+    number = number_of(root)
+    if number is None or not 0 <= number < size or number != int(number):
+        raise ConfigError(f"root {shown(root)} is no worker of this group, which has {size}")
+    return int(number)
+
+
+def receiver_among(name, rank, tag, size):
+    """The other member of a message, among `size`, and the tag. Errors: ConfigError."""
+    return whole(f"{name}, a rank in the group,", rank, size - 1), whole("tag", tag, _TAGS - 1)
+
+
+def sender_among(name, rank, tag, size):
+    """The same, where None is any member."""
+    return receiver_among(name, rank, tag, size) if rank is not None else (_c.ANY, whole("tag", tag, _TAGS - 1))
 
 
 def host_values_to_change(tensor):

@@ -20,6 +20,7 @@ from syncopate_torch import _c, job as _jobs
 from syncopate_torch.differentiable import with_gradient
 from syncopate_torch.errors import ConfigError, Error  # noqa: F401 (for scripts that catch them)
 from syncopate_torch.flat_reduction import announce_allreduce, contribute_nothing, has_ended_one
+from syncopate_torch.given_numbers import MOST_64, whole
 from syncopate_torch.group import Work, host_values
 from syncopate_torch.horovod_optimizer import expect_names, make_distributed
 from syncopate_torch.objects import pickled, unpickled
@@ -407,7 +408,8 @@ def alltoall_async(tensor, splits=None, name=None):
     own = host_values(tensor)
     if splits is None and own.shape[0] % size():
         raise ConfigError(f"alltoall of {own.shape[0]} rows: expected a number that {size()} workers can divide, or splits")
-    sent = [own.shape[0] // size()] * size() if splits is None else [int(rows) for rows in splits]
+    sent = [own.shape[0] // size()] * size() if splits is None else [
+        whole("a split of alltoall", rows, MOST_64) for rows in splits]
     if len(sent) != size() or sum(sent) != own.shape[0]:
         raise ConfigError(f"alltoall: expected {size()} splits whose sum is {own.shape[0]} rows, found {sent}")
     received = [rows[rank()] for rows in _of_all("alltoall", sent, name)]

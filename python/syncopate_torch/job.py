@@ -7,6 +7,7 @@ import torch
 
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
+from syncopate_torch.given_numbers import seconds
 from syncopate_torch.group import Everyone, Group, OpenedGroup, opened_group
 from syncopate_torch.job_state import JobState
 from syncopate_torch.last_words import ending_error, is_success, wait_until_read, watch_exit
@@ -19,7 +20,7 @@ from syncopate_torch.schedule import SampleScheduler
 from syncopate_torch.summary import gathered, summary_of
 
 
-def init(scheme=None, options=None, timeout=0.0):
+def init(scheme=None, options=None, timeout=None):
     """Joins the job that a launcher (`syncopate run`, mpirun, srun, torchrun) has started this process for.
 
     Waits until all of its workers have come; those on several hosts find each other by MASTER_ADDR and MASTER_PORT.
@@ -28,13 +29,14 @@ def init(scheme=None, options=None, timeout=0.0):
 
     scheme:  its name; the command line of `syncopate run` may say it instead; else "ssgd".
     options: options of `syncopate run` by their names, such as {"local-steps": 4}.
-    timeout: seconds that a worker waits for others in collectives of all workers at most; 0: half an hour.
+    timeout: seconds that a worker waits for others in collectives of all workers at most [half an hour].
     Errors:  ConfigError, for options that contradict each other or the command line, and for another timeout in a process
              that is in a job already; those of the connection.
     """
     from syncopate_torch.rendezvous import job_across_hosts  # noqa: PLC0415 (that one knows jobs)
 
     global _latest
+    timeout = seconds("timeout", timeout)
     current = current_job()
     if scheme is None and options is None and current is not None:
         if timeout not in (0, current.timeout):
@@ -172,7 +174,7 @@ class Job(NotCopied):
         All of its members call it, with the same ranks; where two groups have two members in common, these open them in
         the same order. A member waits for others at most `timeout` seconds [half an hour].
         """
-        return Group(self, OpenedGroup(opened_group(self, ranks, timeout or 0.0)))
+        return Group(self, OpenedGroup(opened_group(self, ranks, seconds("timeout", timeout))))
 
     def broadcast_parameters(self, module):
         """Gives a module the parameters and buffers of worker 0, of any type."""

@@ -12,6 +12,7 @@ from syncopate_torch import _c
 from syncopate_torch.alignment import HEARD_NOW_AND_THEN, Alignment, resolved_options
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.flat import frozen_tensors
+from syncopate_torch.given_numbers import MOST_32, shown, whole
 from syncopate_torch.last_words import ending_error, is_success, wait_until_read, words_of
 from syncopate_torch.overlap import GradientHooks
 from syncopate_torch.progress import Progress
@@ -48,6 +49,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def __init__(self, job, optimizer, module, scheme=None, options=None, batch_size=None, on_round=None):
         # A second replica would take the tensors of the module away from the first one.
         _c.call("training_may_start", job.handle)
+        batch_size = None if batch_size is None else whole("batch_size", batch_size, MOST_32)
         #: The optimizer of torch.optim that the script has made.
         self.optimizer = optimizer
         super().__setstate__({})  # hooks alone: the groups and the state are those of `optimizer`
@@ -100,7 +102,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         rules, rule_count = _c.options(self._begun["rule"])
         settings = _c.TrainingOptions(
             size=ctypes.sizeof(_c.TrainingOptions), scheme=_c.text(scheme), options=array, option_count=count,
-            batch_size=whole_weight(batch_size or 0), learning_rate=self._begun["rate"], rule=rules, rule_count=rule_count,
+            batch_size=batch_size or 0, learning_rate=self._begun["rate"], rule=rules, rule_count=rule_count,
             has_no_rule=_c.text(no_rule))
         if self._replica.round_call is not None:
             settings.on_round = self._replica.round_call

@@ -10,6 +10,7 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, Sampler
 
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
+from syncopate_torch.given_numbers import MOST_64, whole
 from syncopate_torch.not_copied import NotCopied
 
 
@@ -27,6 +28,7 @@ class ShareSampler(NotCopied, Sampler):
     """
 
     def __init__(self, job, samples, batch_size):
+        batch_size = whole("batch_size", batch_size, MOST_64)
         self._job = job  # leaves after this
         self._sizes = {"samples": samples, "batch_size": batch_size}
         self._share = _c.made("share_open", job.handle, samples, batch_size)
@@ -61,6 +63,7 @@ class ShareSampler(NotCopied, Sampler):
         count from 0 again. An iteration under way keeps its epoch: the next one has the later one. An epoch that was
         broken off does not begin again, unless this worker has taken no step in it: a look at a batch is no epoch.
         """
+        epoch = whole("epoch", epoch, MOST_64)
         present, step = self._place()
         if epoch > present and step > 0:
             self._named = epoch
@@ -199,6 +202,7 @@ class ShareSampler(NotCopied, Sampler):
     def resume(self, epoch, step):
         """Goes behind the first steps of an epoch, whose rest the next iteration is. Where an earlier job has taken more
         steps than the epoch has here, as of leased samples, the next epoch begins."""
+        epoch, step = whole("epoch", epoch, MOST_64), whole("step", step, MOST_64)
         _c.call("share_resume", self._share, epoch, 0)
         self._placed, self._ended, self._loader = True, False, None
         self._taken = None

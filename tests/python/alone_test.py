@@ -239,7 +239,7 @@ class Alone(AloneTest):
         for collective in (self.job.allreduce, self.job.broadcast):
             with self.refused("takes dense tensors, found an expanded one"):
                 collective(torch.ones(1, 3).expand(2, 3))
-        with self.refused("from 0 to 4294967295 samples, found 8589934593"):
+        with self.refused("batch_size is a whole number from 0 to 4294967295, found 8589934593"):
             self.job.DistributedOptimizer(self.sgd, self.network, batch_size=2**33 + 1)
         with self.refused("at most 4294967295 samples in a step"):
             self.job.sampler(range(10), batch_size=2**33 + 1)

@@ -1,0 +1,53 @@
+"""Calls with wrong arguments for arguments_test.py: arguments_scripts.py NAME."""
+import json
+import sys
+
+import torch
+import syncopate_torch as syncopate
+
+
+class Refused:
+    """The message of each call that is refused, by name."""
+
+    def __init__(self):
+        self.messages = {}
+
+    def add(self, name, call, *arguments, **options):
+        try:
+            self.messages[name] = f"taken: {call(*arguments, **options)}"
+        except syncopate.ConfigError as error:
+            self.messages[name] = str(error)
+
+
+def messages():
+    """Ranks and tags that would be others below 2^32."""
+    job = syncopate.init()
+    group, other, values = job.open_group(range(2)), 1 - job.rank, torch.ones(2)
+    refused = Refused()
+    refused.add("tag", group.send_async, values, other, tag=2**32 + 7)
+    refused.add("to", group.send_async, values, 2**32 + other)
+    refused.add("to none", group.send_async, values, None)
+    refused.add("sender", group.receive_async, values, -1)
+    refused.add("sender of a kind", group.receive_async, values, "1")
+    refused.add("ranks", job.open_group, [0, 2**32 + 1])
+    refused.add("root", job.broadcast, values, 0.5)
+    refused.add("timeout", job.open_group, [0, 1], timeout="soon")
+    refused.add("timeout of init", syncopate.init, timeout="soon")
+    sent = group.send_async(torch.full((2,), float(job.rank)), float(other), tag=torch.tensor(7))
+    group.receive(values, other, tag=7.0)
+    sent.wait()
+    print(json.dumps({"rank": job.rank, "refused": refused.messages, "received": values.tolist()}), flush=True)
+
+
+def group_messages():
+    """The same by torch.distributed."""
+    torch.distributed.init_process_group("syncopate")
+    other, refused = 1 - torch.distributed.get_rank(), Refused()
+    refused.add("tag", torch.distributed.isend, torch.ones(2), other, tag=2**32 + 7)
+    refused.add("tag of a receive", torch.distributed.irecv, torch.ones(2), tag=-1)
+    print(json.dumps({"rank": 1 - other, "refused": refused.messages}), flush=True)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+"""Goal:   an argument of another kind or range is named, with what was expected, instead of being taken as another number.
+Method: calls in this process, which is a job by itself, and in arguments_scripts.py under `syncopate run`.
+"""
+import pathlib
+import sys
+import unittest
+
+import torch
+
+import syncopate_torch as syncopate
+from script_cases import SYNCOPATE, AloneTest, ScriptTest
+
+SCRIPTS = str(pathlib.Path(__file__).with_name("arguments_scripts.py"))
+
+
+class Numbers(AloneTest):
+    def test_a_batch_size_of_any_whole_form(self):
+        for size in (16, 16.0, torch.tensor(16), torch.tensor(16.0), True + 15):
+            self.assertEqual(self.job.batch_sampler(self.points, size).step_size, 16)
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=4.0)
+        self.assertEqual(optimizer.batch_size, 4)
+
+    def test_a_batch_size_that_is_none(self):
+        for size, found in ((2**64 + 16, "18446744073709551632"), (-1, "-1"), (2.5, "2.5"), ("4", "'4'"), (None, "None"),
+                            (float("nan"), "nan"), (float("inf"), "inf"), (torch.ones(2), "a value of type Tensor"),
+                            (self.network, "a value of type Sequential")):
+            with self.refused(rf"^batch_size is a whole number from 0 to 18446744073709551615, found {found}$"):
+                self.job.partition_dataset(self.points, batch_size=size)
+        with self.refused("^batch_size is a whole number from 0 to 4294967295, found 'four'$"):
+            self.job.DistributedOptimizer(self.sgd, self.network, batch_size="four")
+
+    def test_epochs_and_places(self):
+        sampler = self.job.batch_sampler(self.points, 16)
+        sampler.set_epoch(2.0)
+        self.assertEqual(sampler.epoch, 2)
+        for epoch in (-1, 2**64, "3"):
+            with self.refused("^epoch is a whole number from 0 to "):
+                sampler.set_epoch(epoch)
+        with self.refused("^step is a whole number from 0 to .*, found -2$"):
+            sampler.resume(0, -2)
+
+    def test_weights(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=4)
+        self.backward()
+        for weight, found in (("4", "'4'"), (torch.ones(2), "a value of type Tensor")):
+            with self.refused(f"^a step weighs a whole number of samples or tokens, found {found}$"):
+                optimizer.step(weight=weight)
+        optimizer.step(weight=torch.tensor(4.0))
+
+    def test_seconds(self):
+        self.assertIs(syncopate.init(timeout=None), self.job)
+        for timeout, found in (("60", "'60'"), (-3, "-3"), (float("nan"), "nan"), ([60], "a value of type list")):
+            with self.refused(f"^timeout is a number of seconds, or None for half an hour, found {found}$".replace("[", r"\[")):
+                syncopate.init(timeout=timeout)
+
+    def test_an_option_without_a_value(self):
+        with self.refused("^option on-nan has the value None: give it one, or leave it out"):
+            syncopate.init(options={"on-nan": None})
+
+
+class Launched(ScriptTest):
+    def launch(self, workers, name, *arguments, options=()):
+        return self.start([SYNCOPATE, "run", "-n", workers, *options, "--run-dir", "run", "--", sys.executable, "-B", "-W",
+                           "default::UserWarning:syncopate_torch.rendezvous", SCRIPTS, name, *arguments])
+
+    def test_messages_to_ranks_and_under_tags_that_do_not_exist(self):
+        for rank, facts in enumerate(self.facts(self.launch(2, "messages"))):
+            self.assertEqual(facts["refused"], {
+                "tag": "tag is a whole number from 0 to 4095, found 4294967303",
+                "to": f"to, a rank in the group, is a whole number from 0 to 1, found {2**32 + 1 - rank}",
+                "to none": "to, a rank in the group, is a whole number from 0 to 1, found None",
+                "sender": "sender, a rank in the group, is a whole number from 0 to 1, found -1",
+                "sender of a kind": "sender, a rank in the group, is a whole number from 0 to 1, found '1'",
+                "ranks": "a rank of open_group is a whole number from 0 to 1, found 4294967297",
+                "root": "root 0.5 is no worker of this group, which has 2",
+                "timeout": "timeout is a number of seconds, or None for half an hour, found 'soon'",
+                "timeout of init": "timeout is a number of seconds, or None for half an hour, found 'soon'"})
+            self.assertEqual(facts["received"], [1 - rank] * 2)
+
+    def test_tags_of_a_process_group(self):
+        for facts in self.facts(self.launch(2, "group_messages")):
+            self.assertEqual(facts["refused"], {"tag": "tag is a whole number from 0 to 4095, found 4294967303",
+                                                "tag of a receive": "tag is a whole number from 0 to 4095, found -1"})
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    unittest.main()
