@@ -13,7 +13,7 @@ from syncopate_torch.job_state import JobState
 from syncopate_torch.last_words import ending_error, is_success, wait_until_read, watch_exit
 from syncopate_torch.not_copied import NotCopied
 from syncopate_torch.optimizer import DistributedOptimizer
-from syncopate_torch.same_module import expect_same
+from syncopate_torch.same_module import expect_same, named_tensors
 from syncopate_torch.same_moment import expect_same_moment, new_name
 from syncopate_torch.samples import IndexSampler, ShareLoader, ShareSampler, samples_of, without_order
 from syncopate_torch.schedule import SampleScheduler
@@ -177,10 +177,11 @@ class Job(NotCopied):
         return Group(self, OpenedGroup(opened_group(self, ranks, seconds("timeout", timeout))))
 
     def broadcast_parameters(self, module):
-        """Gives a module the parameters and buffers of worker 0, of any type."""
+        """Gives a module, or a dict such as its `state_dict()`, the parameters and buffers of worker 0, of any type."""
+        named = named_tensors(module)
         if self.size > 1:
-            expect_same(self.everyone, module)
-        for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+            expect_same(self.everyone, named)
+        for name, tensor in [pair for pairs in named.values() for pair in pairs]:
             try:
                 self.broadcast(tensor.data)
             except ConfigError as error:

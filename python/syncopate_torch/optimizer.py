@@ -47,6 +47,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     """
 
     def __init__(self, job, optimizer, module, scheme=None, options=None, batch_size=None, on_round=None):
+        _expect_arguments(optimizer, module)
         # A second replica would take the tensors of the module away from the first one.
         _c.call("training_may_start", job.handle)
         batch_size = None if batch_size is None else whole("batch_size", batch_size, MOST_32)
@@ -142,6 +143,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _step_of_loop(self, closure, weight):
         loss = None
         if closure is not None:
+            _expect_closure(closure)
             with torch.enable_grad():
                 loss = closure()
         if self._hooks is not None:
@@ -370,6 +372,21 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def load_state_dict(self, state):
         """Gives the optimizer of torch.optim a state that `state_dict` has returned."""
         self.optimizer.load_state_dict(state)
+
+
+def _expect_arguments(optimizer, module):
+    """Errors: ConfigError, for other things, such as the module before the optimizer."""
+    if hasattr(optimizer, "param_groups") and isinstance(module, torch.nn.Module):
+        return
+    raise ConfigError("DistributedOptimizer takes an optimizer of torch.optim and then its module, found "
+                      f"{type(optimizer).__name__} and {type(module).__name__}: job.DistributedOptimizer(optimizer, model)")
+
+
+def _expect_closure(closure):
+    """Errors: ConfigError, for the number of samples in its place."""
+    if not callable(closure):
+        raise ConfigError(f"step takes a function that computes the loss first, found {shown(closure)}: to say the samples of "
+                          "the step, call step(weight=n)")
 
 
 def _rates_of(optimizer):

@@ -1,4 +1,5 @@
 """Whether all workers have the same module."""
+import collections.abc
 import itertools
 import zlib
 
@@ -9,10 +10,21 @@ from syncopate_torch.flat import untrained_tensors
 from syncopate_torch.summary import gathered
 
 
-def expect_same(group, module):
-    """All members of a group call this before they exchange the tensors of their modules one by one. Errors: ConfigError,
-    which names the first one that two members do not share."""
-    _expect(group, _described("parameter", module.named_parameters()) + _described("buffer", module.named_buffers()))
+def named_tensors(module):
+    """Those of a module, or of a dict such as its `state_dict()`: their names and themselves, by their kinds. Errors:
+    ConfigError, for something else."""
+    if isinstance(module, torch.nn.Module):
+        return {"parameter": list(module.named_parameters()), "buffer": list(module.named_buffers())}
+    if isinstance(module, collections.abc.Mapping):
+        return {"tensor": [(name, value) for name, value in module.items() if torch.is_tensor(value)]}
+    raise ConfigError(f"broadcast_parameters takes a module, or its state_dict(), found an object of type {type(module).__name__}: "
+                      "job.broadcast_parameters(model)")
+
+
+def expect_same(group, named):
+    """All members of a group call this before they exchange the `named_tensors` of their modules one by one. Errors:
+    ConfigError, which names the first one that two members do not share."""
+    _expect(group, [each for kind, pairs in named.items() for each in _described(kind, pairs)])
 
 
 def expect_same_to_train(group, module):

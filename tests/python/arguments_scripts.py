@@ -48,6 +48,19 @@ def group_messages():
     print(json.dumps({"rank": 1 - other, "refused": refused.messages}), flush=True)
 
 
+def state():
+    """A module whose values differ gets those of worker 0 by its state."""
+    job = syncopate.init()
+    network = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.BatchNorm1d(1))
+    for value in network.state_dict().values():
+        value.fill_(job.rank + 1)
+    job.broadcast_parameters(network.state_dict())
+    refused = Refused()
+    refused.add("other keys", job.broadcast_parameters, {f"of {job.rank}": torch.ones(1)})
+    print(json.dumps({"rank": job.rank, "values": [float(each) for each in network.state_dict().values()],
+                      "refused": refused.messages}), flush=True)
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     globals()[sys.argv[1]](*sys.argv[2:])

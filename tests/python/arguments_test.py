@@ -59,6 +59,24 @@ class Numbers(AloneTest):
             syncopate.init(options={"on-nan": None})
 
 
+class Slips(AloneTest):
+    def test_the_module_before_the_optimizer(self):
+        with self.refused(r"takes an optimizer of torch.optim and then its module, found Sequential and SGD: job\.Dist"):
+            self.job.DistributedOptimizer(self.network, self.sgd)
+        with self.refused("and then its module, found SGD and generator"):
+            self.job.DistributedOptimizer(self.sgd, self.network.parameters())
+        self.job.DistributedOptimizer(self.sgd, self.network, batch_size=4)  # nothing has begun
+
+    def test_the_samples_of_a_step_in_the_place_of_its_closure(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=4)
+        with self.refused(r"^step takes a function that computes the loss first, found 4: .* call step\(weight=n\)$"):
+            optimizer.step(4)
+
+    def test_what_has_no_parameters(self):
+        with self.refused(r"takes a module, or its state_dict\(\), found an object of type SGD: "):
+            self.job.broadcast_parameters(self.sgd)
+
+
 class Launched(ScriptTest):
     def launch(self, workers, name, *arguments, options=()):
         return self.start([SYNCOPATE, "run", "-n", workers, *options, "--run-dir", "run", "--", sys.executable, "-B", "-W",
@@ -82,6 +100,11 @@ class Launched(ScriptTest):
         for facts in self.facts(self.launch(2, "group_messages")):
             self.assertEqual(facts["refused"], {"tag": "tag is a whole number from 0 to 4095, found 4294967303",
                                                 "tag of a receive": "tag is a whole number from 0 to 4095, found -1"})
+
+    def test_parameters_by_a_state(self):
+        for facts in self.facts(self.launch(2, "state")):
+            self.assertEqual(facts["values"], [1] * 7)
+            self.assertRegex(facts["refused"]["other keys"], "worker 1 has of 1, a tensor of .*, where that of worker 0 has of 0")
 
 
 if __name__ == "__main__":
