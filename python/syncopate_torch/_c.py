@@ -64,9 +64,13 @@ def _load():
     try:
         return ctypes.CDLL(path)
     except OSError as error:
-        raise ImportError(f"cannot load Syncopate's library: {error}; install the wheel that brings it "
-                          "(script/wheel, or `pip install .` in the repository), or package libsyncopate0, or set "
-                          "SYNCOPATE_LIBRARY to the path of libsyncopate.so.0") from None
+        _refuse(error)
+
+
+def _refuse(reason):
+    raise ImportError(f"cannot load Syncopate's library: {reason}; install the wheel that brings it "
+                      "(script/wheel, or `pip install .` in the repository), or package libsyncopate0, or set "
+                      "SYNCOPATE_LIBRARY to the path of libsyncopate.so.0") from None
 
 
 def _nothing():
@@ -144,10 +148,18 @@ def _check(status, _function, _arguments):
         raise BY_STATUS.get(status, Error)(call("last_error").decode())
 
 
+def _other_library(lacking):
+    named = " that SYNCOPATE_LIBRARY names" if os.environ.get("SYNCOPATE_LIBRARY") else ""
+    return (f"the file {_LIBRARY._name}{named} has no function syncopate_{lacking}, so it is another library, or that of another "
+            "version")
+
+
 def _declare():
     functions = {}
     for name, (result, arguments) in _SIGNATURES.items():
-        function = getattr(_LIBRARY, f"syncopate_{name}")
+        function = getattr(_LIBRARY, f"syncopate_{name}", None)
+        if function is None:
+            _refuse(_other_library(name))
         function.argtypes = arguments
         function.restype = c_int if result is None else None if result == "nothing" else result
         if result is None:

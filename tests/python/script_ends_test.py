@@ -118,6 +118,13 @@ class Failing(ScriptTest):
         done = self.launch(2, "optimizer_fails")
         self.assertIn('"caught": "of the optimizer"', done.stderr)
 
+    def test_another_library(self):
+        done = subprocess.run([sys.executable, "-c", "import syncopate_torch"], capture_output=True, text=True, check=False,
+                              env={**os.environ, "SYNCOPATE_LIBRARY": "libc.so.6"})
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "ImportError: cannot load Syncopate's library: the file libc.so.6 that SYNCOPATE_LIBRARY "
+                                      "names has no function syncopate_.* another library.*set SYNCOPATE_LIBRARY")
+
     def test_a_library_that_is_missing(self):
         done = subprocess.run([sys.executable, "-c", "import syncopate_torch"], capture_output=True, text=True, check=False,
                               env={**os.environ, "SYNCOPATE_LIBRARY": "/no/such/libsyncopate.so"})
