@@ -1,4 +1,5 @@
 """How a script has ended, and the order of error messages."""
+import builtins
 import contextlib
 import dis
 import fcntl
@@ -15,23 +16,33 @@ _LONGEST_WAIT = 3.0  # seconds, for a reader that has stopped
 _PAUSE = 0.001
 
 
-_exit = None  # the last sys.exit of the main thread with a status that is none of success
+_exit = None  # the last sys.exit, exit or quit of the main thread with a status that is none of success
 
 
 def watch_exit():
-    """From now on `ending_error` knows of a `sys.exit`, whose status the interpreter tells nobody while it ends."""
+    """From now on `ending_error` knows of a `sys.exit`, also by the builtins `exit` and `quit`, whose status the interpreter
+    tells nobody while it ends."""
     if hasattr(sys.exit, "__wrapped__"):
         return
+    sys.exit = _watched(sys.exit)
+    for name in ("exit", "quit"):  # `python -S` has none
+        kind = type(getattr(builtins, name, None))
+        if kind.__name__ == "Quitter" and not hasattr(kind.__call__, "__wrapped__"):  # of both
+            kind.__call__ = _watched(kind.__call__)
 
-    @functools.wraps(sys.exit)
-    def watched(status=None, /):
+
+def _watched(leave):
+    @functools.wraps(leave)
+    def watched(*arguments, **options):
         global _exit
-        error = SystemExit(status)
-        if not is_success(error) and threading.current_thread() is threading.main_thread():
-            _exit = error
-        raise error
+        try:
+            return leave(*arguments, **options)
+        except SystemExit as error:
+            if not is_success(error) and threading.current_thread() is threading.main_thread():
+                _exit = error
+            raise
 
-    sys.exit = watched
+    return watched
 
 
 def is_success(error):

@@ -93,6 +93,8 @@ class Failing(ScriptTest):
     def test_a_script_that_exits_with_a_status_ends_the_job(self):
         for how, words in (("3", "the script has ended with exit status 3"),
                            ("no such file", "the script has ended with exit status 1: no such file"),
+                           ("3, by exit", "the script has ended with exit status 3"),
+                           ("3, by quit", "the script has ended with exit status 3"),
                            ("3, in a block", "the script has ended with exit status 3"),
                            ("3, passed on", "the script has ended with exit status 3")):
             with self.subTest(how):
@@ -103,7 +105,7 @@ class Failing(ScriptTest):
                 self.assertRegex(done.stderr, rf"(?m)^syncopate: worker 1 .*: {words}$")
 
     def test_a_script_that_exits_without_an_error_ends_its_loop(self):
-        for how in ("0", "0, in a block", "3, caught"):
+        for how in ("0", "0, by quit", "0, in a block", "3, caught"):
             with self.subTest(how):
                 [facts] = self.facts(self.launch(2, "exits", how, options=("--run-dir", re.sub(r"\W+", "-", how))))
                 self.assertEqual((facts["rank"], facts["steps"]), (0, 20))

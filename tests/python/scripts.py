@@ -455,7 +455,7 @@ def exits(how):
             functional.cross_entropy(network(points), labels).backward()
             optimizer.step(weight=32)
             if job.rank == 1 and step == 5:
-                (os._exit if where == "at once" else sys.exit)(status)
+                {"at once": os._exit, "by exit": exit, "by quit": quit}.get(where, sys.exit)(status)
         optimizer.finish()
         say(rank=job.rank, steps=step + 1, parameters=parameters_of(network))
 
