@@ -1,6 +1,7 @@
 """How a script has ended, and the order of error messages."""
 import builtins
 import contextlib
+import ctypes
 import dis
 import fcntl
 import functools
@@ -85,6 +86,22 @@ def wait_until_read():
         until = time.monotonic() + _LONGEST_WAIT
         while _unread_bytes() > 0 and time.monotonic() < until:
             time.sleep(_PAUSE)
+
+
+def tell_and_fail(error):
+    """Of an error that no call of the script can raise: prints its traceback, and lets the process end with status 1."""
+    sys.excepthook(type(error), error, error.__traceback__)
+    wait_until_read()
+    _fail_at_exit()
+
+
+def _fail_at_exit():
+    """Python ignores what it calls at its end. The C library takes the status of the last call of `exit`, also of one by a
+    function that `exit` calls."""
+    library = ctypes.CDLL(None)
+    at_exit = library.__cxa_atexit
+    at_exit.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    at_exit(ctypes.cast(library.exit, ctypes.c_void_p), 1, None)
 
 
 def _unread_bytes():

@@ -412,6 +412,7 @@ def _close(training, replica, sums, alignment, progress, earlier_error, process)
         _abandon(training, replica, error)
     if not replica.is_abandoned:  # else nobody waits for this worker, and some may never rest
         progress.loop_has_ended = True
+        replica.tells = True
         for each in sums:
             each.rest()
     alignment.leave()

@@ -9,6 +9,7 @@ from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.flat import FlatTensors, expect_apart, trained_tensors, untrained_tensors
 from syncopate_torch.gradients import FlatGradients, OwnGradients
+from syncopate_torch.last_words import tell_and_fail
 from syncopate_torch.rules import expect_whole_steps
 from syncopate_torch.wrapped import WrappedTensors
 
@@ -43,6 +44,7 @@ class Replica:
         if not alone:  # else nobody asks for them
             self._vectors[_c.GRADIENTS] = self.grads.vector
         self.is_abandoned = False  # the script has ended the job by an error
+        self.tells = False  # of what a callback raises: no call of the script is there to raise it
         self._is_released = False
         self._failure = None
         self._reason = None
@@ -108,6 +110,8 @@ class Replica:
             try:
                 body(*arguments)
             except BaseException as error:  # also KeyboardInterrupt: nothing may leave a callback
+                if self.tells and self._failure is None:
+                    tell_and_fail(error)
                 self._failure = error
                 self._reason = ctypes.create_string_buffer(f"{type(error).__name__}: {error}".encode())
                 return ctypes.addressof(self._reason)

@@ -3,6 +3,7 @@
 Method: scripts.py under `syncopate run` and alone; its exit status and what it prints.
 """
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import threading
 import unittest
 
 from script_cases import LIMIT, SCRIPTS, SYNCOPATE, ScriptTest
+
+ENDS = str(pathlib.Path(__file__).with_name("script_ends_scripts.py"))
 
 
 class Failing(ScriptTest):
@@ -119,6 +122,20 @@ class Failing(ScriptTest):
     def test_an_optimizer_that_raises(self):
         done = self.launch(2, "optimizer_fails")
         self.assertIn('"caught": "of the optimizer"', done.stderr)
+
+    def test_a_callback_that_raises_while_the_script_ends(self):
+        for what, words in (("round", "ValueError: no room for round 4"), ("step", "ValueError: no fourth step")):
+            with self.subTest(what):
+                done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", what, "--", sys.executable, "-B", ENDS, "late", what])
+                self.assertEqual(done.returncode, 1, done.stderr)
+                lines = [line for line in done.stderr.splitlines() if line.startswith("[worker")]
+                self.assertEqual(lines[0], "[worker 0] Traceback (most recent call last):")
+                self.assertEqual(lines.count(f"[worker 0] {words}"), 1, done.stderr)
+
+    def test_the_status_of_a_worker_whose_callback_raises_while_it_ends(self):
+        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "run", "--", sys.executable, "-B", ENDS, "late", "round"])
+        self.assertRegex(done.stderr, r"(?m)^syncopate: worker 0 \(process \d+\) ended with exit status 1$")
+        self.assertIn("[worker 0] at the end", done.stderr.splitlines())
 
     def test_another_library(self):
         done = subprocess.run([sys.executable, "-c", "import syncopate_torch"], capture_output=True, text=True, check=False,

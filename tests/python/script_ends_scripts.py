@@ -1,0 +1,38 @@
+"""Training scripts for script_ends_test.py: script_ends_scripts.py NAME [ARGUMENT...]."""
+import atexit
+import sys
+
+import torch
+import syncopate_torch as syncopate
+
+
+def late(what):
+    """Worker 0 has ended its loop, and what raises is called in the rounds and steps that the other one still takes."""
+    atexit.register(print, "at the end", file=sys.stderr)
+    options = {"local-steps": 1} if what == "round" else None
+    job = syncopate.init("local-sgd" if what == "round" else "ssgd", options)
+
+    class Optimizer(torch.optim.SGD):
+        steps = 0
+
+        def step(self, closure=None):
+            Optimizer.steps += 1
+            if what == "step" and job.rank == 0 and Optimizer.steps == 4:
+                raise ValueError("no fourth step")
+            return super().step(closure)
+
+    def on_round(event):
+        if what == "round" and job.rank == 0 and event["round"] >= 4:
+            raise ValueError(f"no room for round {event['round']}")
+
+    network = torch.nn.Linear(4, 1)
+    optimizer = job.DistributedOptimizer(Optimizer(network.parameters(), lr=0.1), network, batch_size=4, on_round=on_round)
+    for _ in range(2 if job.rank == 0 else 12):
+        optimizer.zero_grad()
+        network(torch.ones(4, 4)).sum().backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    globals()[sys.argv[1]](*sys.argv[2:])
