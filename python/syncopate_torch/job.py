@@ -17,6 +17,7 @@ from syncopate_torch.same_module import expect_same, named_tensors
 from syncopate_torch.same_moment import expect_same_moment, new_name
 from syncopate_torch.samples import IndexSampler, ShareLoader, ShareSampler, samples_of, without_order
 from syncopate_torch.schedule import SampleScheduler
+from syncopate_torch.script_start import expect_first_reading, remember_rank
 from syncopate_torch.summary import gathered, summary_of
 
 
@@ -72,6 +73,7 @@ class Job(NotCopied):
         if entry is not None:
             joining.entry = ctypes.pointer(entry)
         watch_exit()
+        expect_first_reading()
         self.scheme, self.options, self.timeout = scheme, options, timeout  # as the script gives them
         self.before_samples = None  # a weak method of the training under way
         self.scales_loss = False  # a `GradScaler` of the job decides about gradients that are not finite
@@ -82,6 +84,8 @@ class Job(NotCopied):
         #: Leaves the job, once; what was made from it is not to be used after that. A training under way ends before, as
         #: at the end of the script.
         self.leave = weakref.finalize(self, _leave, self._handle, self._first_ends, os.getpid())
+        if not _c.call("is_alone", self._handle):
+            remember_rank(self.rank)
         self.hosts = hosts or [""] * self.size  # of each worker: a name, the same for those of one host
 
     def __enter__(self):

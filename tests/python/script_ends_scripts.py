@@ -1,5 +1,7 @@
 """Training scripts for script_ends_test.py: script_ends_scripts.py NAME [ARGUMENT...]."""
 import atexit
+import os
+import socket
 import sys
 
 import torch
@@ -31,6 +33,25 @@ def late(what):
         optimizer.zero_grad()
         network(torch.ones(4, 4)).sum().backward()
         optimizer.step()
+
+
+def spawns():
+    syncopate.init()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    torch.multiprocessing.spawn(own_job, (port,), nprocs=2)
+
+
+def own_job(rank, port):
+    for name in [name for name in os.environ if name.startswith("SYNCOPATE_") and name != "SYNCOPATE_LIBRARY"]:
+        if name != "SYNCOPATE_JOINED":
+            del os.environ[name]
+    os.environ.update(RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
+                      MASTER_PORT=str(port))
+    job = syncopate.init()
+    total = job.allreduce(torch.tensor([rank + 1]))
+    print(f"own job: rank {job.rank} of {job.size}, sum {int(total)}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -137,6 +137,26 @@ class Failing(ScriptTest):
         self.assertRegex(done.stderr, r"(?m)^syncopate: worker 0 \(process \d+\) ended with exit status 1$")
         self.assertIn("[worker 0] at the end", done.stderr.splitlines())
 
+    def test_a_script_that_a_loader_reads_again(self):
+        script = os.path.join(self.folder, "unguarded.py")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write("import torch, syncopate_torch as syncopate\n"
+                       "job = syncopate.init()\n"
+                       "data = job.partition_dataset(torch.utils.data.TensorDataset(torch.ones(8, 1)), batch_size=4,\n"
+                       "                             num_workers=1, multiprocessing_context='spawn')\n"
+                       "for batch in data:\n"
+                       "    pass\n")
+        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "run", "--", sys.executable, "-B", script])
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"ConfigError: worker (\d) is in its job already, .*under `if __name__ == \"__main__\":`")
+
+    def test_ranks_that_multiprocessing_starts(self):
+        """The script of a launcher's worker may start ranks of a job of their own."""
+        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "run", "--", sys.executable, "-B", ENDS, "spawns"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("own job: rank 0 of 2, sum 3"), 2, done.stderr)
+        self.assertEqual(done.stderr.count("own job: rank 1 of 2, sum 3"), 2, done.stderr)
+
     def test_another_library(self):
         done = subprocess.run([sys.executable, "-c", "import syncopate_torch"], capture_output=True, text=True, check=False,
                               env={**os.environ, "SYNCOPATE_LIBRARY": "libc.so.6"})
