@@ -1,6 +1,4 @@
 """Where loops of unequal length wait for each other: at the end of an epoch, before a test or a checkpoint."""
-import json
-import os
 import threading
 import zlib
 
@@ -8,6 +6,7 @@ import torch
 
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
+from syncopate_torch.launched_options import given_by_launcher
 
 # Where a worker waits for others in each of its steps: all of them end a round together.
 IN_ROUNDS = ("ssgd", "local-sgd", "diloco", "esync", "nbssgd")
@@ -35,8 +34,7 @@ _LONGEST_STEP = 10.0
 
 def resolved_options(scheme, options):
     """The scheme, and the options of `init` and of the command line of `syncopate run` together."""
-    given = json.loads(os.environ.get("SYNCOPATE_OPTIONS") or "{}")
-    merged = {**given, **{name: str(value) for name, value in (options or {}).items()}}
+    merged = {**given_by_launcher(), **{name: str(value) for name, value in (options or {}).items()}}
     if scheme is not None:
         merged["scheme"] = scheme
     return merged.get("scheme", "ssgd"), merged

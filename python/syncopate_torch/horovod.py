@@ -23,6 +23,7 @@ from syncopate_torch.flat_reduction import announce_allreduce, contribute_nothin
 from syncopate_torch.given_numbers import MOST_64, whole
 from syncopate_torch.group import Work, host_values
 from syncopate_torch.horovod_optimizer import expect_names, make_distributed
+from syncopate_torch.launched_options import expect_effect
 from syncopate_torch.objects import pickled, unpickled
 from syncopate_torch.rules import expect_whole_steps
 from syncopate_torch.same_name import SameName, number_of
@@ -66,11 +67,14 @@ class Compression:
 
 
 def init(comm=None, process_sets=None):
-    """Joins the job that a launcher has started this process for; once. Errors: ConfigError, for `comm` and `process_sets`."""
+    """Joins the job that a launcher has started this process for; once. Errors: ConfigError, for `comm` and `process_sets`,
+    and for options of `syncopate run` that have no effect here, such as another scheme than ssgd."""
     global _job
     if comm is not None or process_sets is not None:
         raise ConfigError(f"expected hvd.init() of all workers, found comm={comm!r} and process_sets={process_sets!r}: leave "
                           "them out, and open a group of some workers by syncopate_torch.init().open_group(ranks)")
+    if _job is None and _jobs.current_job() is None:
+        expect_effect("syncopate_torch.horovod")
     if _job is None:
         _job = _jobs.current_job() or _jobs.init()
 

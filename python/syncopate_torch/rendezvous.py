@@ -14,6 +14,7 @@ from torch.distributed.rendezvous import rendezvous
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError, Error
 from syncopate_torch.job import Job, current_job, init
+from syncopate_torch.launched_options import warn_without_effect
 
 _COORDINATOR = "syncopate/coordinator"  # its key in the store
 
@@ -33,6 +34,8 @@ def job_of_group(store, rank, size):
     workers. A group beside a default one of another backend makes a job of its own.
     Errors: ConfigError; those of the connection.
     """
+    if rank == 0 and current_job() is None:  # else the script has begun the five calls
+        warn_without_effect("a process group of torch.distributed")
     if not distributed.is_initialized():
         job = _default_job(store, rank, size)
         _job_of_default.clear()

@@ -61,6 +61,25 @@ def state():
                       "refused": refused.messages}), flush=True)
 
 
+def both_levels():
+    """A process group, and then five calls."""
+    torch.distributed.init_process_group("syncopate")
+    job = syncopate.init()
+    network = torch.nn.Linear(1, 1)
+    optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=1)
+    shares = optimizer.shares_gradients
+    optimizer.finish()
+    print(json.dumps({"rank": job.rank, "shares": shares}), flush=True)
+
+
+def horovod(first):
+    """`first`: syncopate_torch.init comes before."""
+    import syncopate_torch.horovod as hvd  # noqa: PLC0415 (of this script alone)
+    job = syncopate.init() if first == "init" else None
+    hvd.init()
+    print(json.dumps({"rank": hvd.rank(), "has joined before": job is not None}), flush=True)
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     globals()[sys.argv[1]](*sys.argv[2:])

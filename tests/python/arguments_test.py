@@ -106,6 +106,27 @@ class Launched(ScriptTest):
             self.assertEqual(facts["values"], [1] * 7)
             self.assertRegex(facts["refused"]["other keys"], "worker 1 has of 1, a tensor of .*, where that of worker 0 has of 0")
 
+    def test_options_of_a_scheme_are_said_to_have_no_effect_on_a_process_group(self):
+        done = self.launch(2, "group_messages", options=("--scheme", "esync", "--compress", "int8"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("UserWarning: --compress int8 and --scheme esync of `syncopate run` have no effect on a "
+                                           "process group of torch.distributed: leave out"), 1, done.stderr)
+
+    def test_five_calls_beside_a_process_group_have_the_options(self):
+        for facts in self.facts(self.launch(2, "both_levels", options=("--scheme", "esync"))):
+            self.assertFalse(facts["shares"])
+
+    def test_options_without_effect_on_horovods_calls_are_refused(self):
+        for options, words in ((("--scheme", "esync"), "--scheme esync of `syncopate run` has no effect on syncopate_torch.horovod: "),
+                               (("--seed", 4, "--overlap", "on"), "--overlap on and --seed 4 of `syncopate run` have no effect")):
+            with self.subTest(options):
+                done = self.launch(2, "horovod", "hvd", options=(*options, "--run-dir", options[0].strip("-")))
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(f"ConfigError: {words}", done.stderr)
+        for first, options in (("hvd", ("--transport", "tcp", "--scheme", "ssgd")), ("init", ("--scheme", "esync"))):
+            with self.subTest(first):
+                self.assertEqual(len(self.facts(self.launch(2, "horovod", first, options=options))), 2)
+
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
