@@ -402,7 +402,6 @@ void MemberLink::send_heartbeats() {
     }
   } catch (const Error&) {
     // `receive` or `end_tasks` has cancelled the node, with the reason.
-    return;
   } catch (const std::exception&) {
     end_job(std::current_exception());
   }

@@ -144,7 +144,7 @@ TEST(ConfigFileTest, SaysWhereAndWhatIsWrong) {
             "job.toml:1:14: batch_size: expected a whole number from 1 to 1048576, found 'x'");
   EXPECT_THAT(refusal_of("batch_size = 0\n"), StartsWith("job.toml:1:14: batch_size: expected"));
   EXPECT_THAT(refusal_of("split_by_class = 1\n"), HasSubstr("expected true or false, found 1"));
-  EXPECT_THAT(refusal_of("seed = [1]\n"), HasSubstr("expected a whole number"));
+  EXPECT_THAT(refusal_of("seed = [1]\n"), HasSubstr("found an array; write one value"));
   EXPECT_THAT(refusal_of("[seed]\n"), StartsWith("job.toml:1:"));
   EXPECT_THAT(refusal_of("epochs = nan\n"), HasSubstr("found nan"));
   EXPECT_THAT(refusal_of("seed = \n"), StartsWith("job.toml:1:"));
