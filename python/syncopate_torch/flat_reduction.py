@@ -24,9 +24,9 @@ class _State:
 
 
 class FlatReduction:
-    """Replaces the gradients of parameters by their sum or mean over the workers that take part.
+    """Replaces the gradients of parameters by their sum or mean over all workers.
 
-    A worker that takes no more steps contributes nothing: the last value of the vector counts those that do. Where a job
+    A worker that takes no more steps contributes zeros: the last value of the vector counts the others. Where a job
     has several reductions, those that take part say before each round which one it is of.
     """
 
@@ -68,9 +68,8 @@ class FlatReduction:
                     part.copy_(parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad)
             self._vector[-1] = 1
             self._job.allreduce(self._vector)
-            contributors = float(self._vector[-1])
-            self._state.has_ended_one = contributors < self._job.size
-            divisor = contributors if self._mean else 1
+            self._state.has_ended_one = float(self._vector[-1]) < self._job.size
+            divisor = self._job.size if self._mean else 1
             for parameter, part in self._parts():
                 mean = part.to(device=parameter.device, dtype=parameter.dtype) / divisor
                 if parameter.grad is None or parameter.grad.is_sparse:

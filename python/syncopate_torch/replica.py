@@ -3,8 +3,6 @@ import contextlib
 import ctypes
 import json
 
-import torch
-
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.flat import FlatTensors, expect_apart, trained_tensors, untrained_tensors

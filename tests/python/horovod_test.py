@@ -7,10 +7,12 @@ import pathlib
 import sys
 import unittest
 
+import scripts
 import syncopate_torch.horovod as hvd
 from script_cases import SYNCOPATE, TORCH, ScriptTest, reference
 
 import torch
+from torch.nn import functional
 
 SCRIPTS = str(pathlib.Path(__file__).with_name("horovod_scripts.py"))
 
@@ -74,7 +76,7 @@ class HorovodTest(ScriptTest):
     def test_a_worker_joins_with_two_optimizers(self):
         said = self.said(2, "two_optimizers", "equal")
         self.assertEqual([facts["last"] for facts in said], [0, 0])
-        self.assertEqual(said[0]["values"], [-2, -1.5, -1.5])
+        self.assertEqual(said[0]["values"], [-1.25, -1, -1])
         self.assertEqual(said[1]["values"], [-0.5, -0.5, -0.5])
 
     def test_two_optimizers_in_unequal_order(self):
@@ -84,7 +86,14 @@ class HorovodTest(ScriptTest):
 
     def test_a_worker_with_fewer_steps_joins(self):
         said = self.said(2, "unequal_counts")
-        self.assert_near(said[0]["parameters"], reference())
+        points, labels, network = scripts.problem()
+        optimizer = scripts.sgd(network)
+        for step in range(scripts.STEPS):
+            optimizer.zero_grad()
+            contributed = 2 if step < scripts.STEPS - 2 else 1  # of two workers
+            (functional.cross_entropy(network(points), labels) * contributed / 2).backward()
+            optimizer.step()
+        self.assert_near(said[0]["parameters"], scripts.parameters_of(network))
         self.assertEqual([facts["last"] for facts in said], [0, 0])
 
     def test_names_in_unequal_order(self):
@@ -110,7 +119,8 @@ class HorovodTest(ScriptTest):
                     self.assertEqual(others, [[12, -6], [-5, -9], [9, 7]])
                     own_rows = [2] * (2 - facts["rank"] // 2)
                     self.assertEqual((product, rows), ([(1 + step) * (3 + step), (step - 1)**2], own_rows))
-                self.assertEqual((facts["weight"], facts["after"]), (-6, [0, 1, 2]))
+                self.assertAlmostEqual(facts["weight"], -(1 + 2 * 2 / 3 + 3 * 2 / 3), 5)
+                self.assertEqual(facts["after"], [0, 1, 2])
             self.assertRegex(said[0]["refused"], r"has called hvd.join\(\), so hvd.allgather would wait for it in vain")
 
     def test_a_worker_joins_where_the_next_call_is_no_step(self):
