@@ -52,21 +52,22 @@ class FlatVector:
 
     def __init__(self, count, device):
         self.values = torch.zeros(count, dtype=torch.float32, device=device)
-        self._pinned = None  # of another device than a CPU, once it was seen
+        self._host = None  # of another device than a CPU, once it was seen
 
     def address(self):
         """The host memory of the vector, with its present values."""
         if self.values.device.type == "cpu":
             return self.values.data_ptr()
-        if self._pinned is None:
-            self._pinned = torch.empty(self.values.shape, dtype=torch.float32, pin_memory=True)
-        self._pinned.copy_(self.values)
-        return self._pinned.data_ptr()
+        if self._host is None:
+            pinned = self.values.device.type == "cuda"  # its copies are faster then; other devices may have no such memory
+            self._host = torch.empty(self.values.shape, dtype=torch.float32, device="cpu", pin_memory=pinned)
+        self._host.copy_(self.values)
+        return self._host.data_ptr()
 
     def store(self):
         """Copies the host memory back to the device."""
-        if self._pinned is not None:
-            self.values.copy_(self._pinned)
+        if self._host is not None:
+            self.values.copy_(self._host)
 
     def part(self, first, count):
         """Some of its values; on a CPU as a storage of its own, which cannot grow."""

@@ -27,21 +27,21 @@ class FlatVector {
   const torch::Tensor& tensor() const { return values_; }
   std::size_t size() const { return static_cast<std::size_t>(values_.numel()); }
 
-  /// On a CPU the vector itself, elsewhere a pinned copy, refreshed by this call. Valid as long as
-  /// the vector.
+  /// On a CPU the vector itself, elsewhere a copy in the host's memory, refreshed by this call.
+  /// Valid as long as the vector.
   float* view();
   /// On a CPU, makes `memory`, which has room for as many values, the memory of the vector and of
   /// all its views. The values stay.
   void move_into(std::shared_ptr<float> memory);
-  /// Copies the pinned copy to the device. Returns when it may be written again.
+  /// Copies the copy of the host to the device. Returns when it may be written again.
   void store() {
     // The copy blocks, else the caller could write into memory that is still being read.
-    if (pinned_.defined()) values_.copy_(pinned_);
+    if (host_.defined()) values_.copy_(host_);
   }
 
  private:
   torch::Tensor values_;
-  torch::Tensor pinned_;  ///< undefined on a CPU, and before the first view
+  torch::Tensor host_;  ///< undefined on a CPU, and before the first view
 };
 
 struct NamedTensor {
@@ -93,11 +93,13 @@ inline float* FlatVector::view() {
   if (values_.is_cpu()) {
     return values_.data_ptr<float>();
   }
-  if (!pinned_.defined()) {
-    pinned_ = torch::empty(values_.sizes(), torch::dtype(torch::kFloat32).pinned_memory(true));
+  if (!host_.defined()) {
+    // Copies of CUDA are faster from pinned memory; other devices may have no such memory.
+    host_ = torch::empty(values_.sizes(),
+                         torch::dtype(torch::kFloat32).pinned_memory(values_.is_cuda()));
   }
-  pinned_.copy_(values_);
-  return pinned_.data_ptr<float>();
+  host_.copy_(values_);
+  return host_.data_ptr<float>();
 }
 
 inline void FlatVector::move_into(std::shared_ptr<float> memory) {
