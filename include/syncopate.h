@@ -345,7 +345,7 @@ typedef struct syncopate_training_options {
   const char *scheme; /* as in syncopate_join_options */
   const syncopate_option *options;
   size_t option_count;
-  uint32_t batch_size; /* samples of a step of this worker; 0: that of syncopate_share_open */
+  uint32_t batch_size; /* samples of a usual step, the same on all workers; 0: that of syncopate_share_open */
   double learning_rate;
   /* Options of `syncopate train` that describe the optimizer: {"optimizer", "momentum"}, {"momentum", "0.9"}, and so
    * weight-decay, beta1, beta2, epsilon and alpha; others are refused. A parameter server that keeps the model applies

@@ -35,7 +35,8 @@ class rounds:  # noqa: N801 (a block of the script, as contextlib's)
     model:           as `accelerator.prepare` returns it, or before.
     optimizer:       the same; one. It may be a `DistributedOptimizer`, else the block makes one.
     scheme, options: as in `syncopate_torch.init`, which the block calls where the script has not.
-    batch_size:      samples of a step of this worker, in a script that does not call `partition_dataset`.
+    batch_size:      samples of a usual step of each worker, the same on all, in a script that does not call
+                     `partition_dataset`. A step of another number says so: `step(weight=n)`.
     on_round:        as of `Job.DistributedOptimizer`.
     enabled:         False: each process trains by itself.
 

@@ -40,7 +40,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
     which leaves the block or the script, it ends the job for all instead.
 
     scheme, options: as in `init`.
-    batch_size:      samples of a step of this worker, in a script that does not call `partition_dataset`.
+    batch_size:      samples of a usual step of each worker, the same on all, in a script that does not call
+                     `partition_dataset`. A step of another number says so: `step(weight=n)`.
     on_round:        gets a dict of what this worker logs of each synchronization round (workers/N.jsonl).
     Errors:          ConfigError: what the module, the optimizer or the options lack; on all workers, where they have
                      loaded states (`Job.load_state_dict`) of several moments, or some of them none.
