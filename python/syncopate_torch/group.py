@@ -92,7 +92,7 @@ class Group(NotCopied):
     """
 
     def __init__(self, job, opened):
-        """opened: an `OpenedGroup`."""
+        """opened: an `EveryoneInJob` or an `OpenedGroup`."""
         self._job = job  # leaves after this
         self._opened = opened
 
@@ -196,15 +196,15 @@ class Group(NotCopied):
         return Work(handle, result, host, (keeps, self._opened), goes_on)
 
 
-class Everyone(Group):
-    """The `Group` of all workers, which the job has."""
+class EveryoneInJob:
+    """The group of all workers, which the job has. An operation that is under way does not keep the job."""
 
     def __init__(self, job):
-        super().__init__(job, None)
+        self._job = weakref.proxy(job)
 
     @property
     def handle(self):
-        """Of the C interface. Errors: ConfigError, once this worker has left the job."""
+        """Errors: ConfigError, once this worker has left the job."""
         return ctypes.c_void_p(_c.call("everyone", self._job.handle))
 
 

@@ -8,7 +8,7 @@ import torch
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.given_numbers import seconds
-from syncopate_torch.group import Everyone, Group, OpenedGroup, opened_group
+from syncopate_torch.group import EveryoneInJob, Group, OpenedGroup, opened_group
 from syncopate_torch.job_state import JobState
 from syncopate_torch.last_words import ending_error, is_success, wait_until_read, watch_exit
 from syncopate_torch.not_copied import NotCopied
@@ -111,7 +111,7 @@ class Job(NotCopied):
     @property
     def everyone(self):
         """The `Group` of all workers."""
-        return Everyone(self)
+        return Group(self, EveryoneInJob(self))
 
     @property
     def rank(self):
