@@ -108,9 +108,9 @@ TEST(DeviceClock, StandsStillInThePauseOfAnother) {
   options.profile.batch_time = 3s;
   options.profile.batch_samples = 1;
   DeviceClock device(training, DevicePacer(options));
-  for (int step = 1; step <= 3; ++step) {
+  for (std::uint64_t step = 1; step <= 3; ++step) {
     machine.advance(3s);
-    device.end_pass(Step(step), 1, machine.now());
+    device.end_pass(Step{step}, 1, machine.now());
     machine.advance(4s);
     device.end_step({.held_up = 4s}, 1);
     training.take_off(3s);
