@@ -382,8 +382,8 @@ TEST_F(SupervisorTest, KeepsTheStatusOfAJobThatHasEndedWhenAnInterruptComes) {
   add("coordinator", [&] {
     say(events_, R"({"event":"finished","reason":"every epoch is done"})"
                  "\n");
-    pollfd told{noticed.read.get(), POLLIN, 0};
-    return ::poll(&told, 1, /*timeout=*/-1) == 1 ? 0 : 1;
+    pollfd readable{noticed.read.get(), POLLIN, 0};
+    return ::poll(&readable, 1, /*timeout=*/-1) == 1 ? 0 : 1;
   });
   EXPECT_EQ(run().exit_status, exit_status::success);
   EXPECT_THAT(recorder_.notices, IsEmpty());
