@@ -1,4 +1,5 @@
-"""Processes that multiprocessing starts anew, by `spawn` or `forkserver`: each reads the script again, to find its functions."""
+"""Whether a process imports the script of its parent, as multiprocessing with `spawn` or `forkserver` makes it do, and would
+join the job a second time."""
 import multiprocessing
 import os
 

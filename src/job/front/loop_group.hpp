@@ -62,8 +62,8 @@ class CollectiveWork {
 ///   lengths; they are carried out one after the other. Those of several groups, and what is sent
 ///   to one worker, go on beside each other. In a group of one they do what is left of them.
 ///
-/// The end of the last object of a group waits for what has begun in it, but for receives. Once the
-///   program has left the job, that has ended with an error.
+/// The destructor of the last copy waits for the group's collectives and sends under way, not for
+///   receives. Once the program has left the job, these have ended with an error.
 ///
 /// Thread: collectives of one group one at a time, while other threads use other groups, or the
 ///         job; `send`, `receive` and `receive_any` any.

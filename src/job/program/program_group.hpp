@@ -35,7 +35,8 @@ class ProgramGroup {
   /// member calls another one. After any other error every later collective fails by the same: what
   /// this member left undone, a late one may still send.
   void run(const CollectiveCall& call, const std::function<void(ProgramGroup&)>& collective);
-  /// Waits until all that was begun has ended, but for receives. Errors go to who waits for it.
+  /// Waits for all collectives and sends under way, not for receives. Their errors are not thrown
+  /// here, but by `wait` of each.
   void finish();
   /// Carries out what uses the group.
   CollectiveQueue& collectives() { return collectives_; }
