@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Goal:   a rank that waits for a collective of backend "syncopate" ends on Ctrl-C, by KeyboardInterrupt, and on SIGTERM.
-Method: two processes without a launcher, one of which waits for what the other one never begins; a signal to both.
+Method: two processes without a launcher, one of which waits for what the other one never begins; a signal to that one, and
+        when it has ended to the other one, whose end would be an error for the first one.
 """
 import pathlib
 import signal
@@ -19,9 +20,10 @@ class Signals(BackendTest):
             for each in running:
                 while "ready" not in (line := each.stdout.readline()):
                     self.assertTrue(line, "a rank has ended before")
-            for each in running:
+            outputs = []
+            for each in reversed(running):
                 each.send_signal(sent)
-            outputs = [each.communicate(timeout=60)[0] for each in running]
+                outputs.append(each.communicate(timeout=60)[0])
         finally:
             for each in running:
                 each.kill()
