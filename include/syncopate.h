@@ -41,7 +41,7 @@ typedef enum syncopate_status {
   SYNCOPATE_TIMED_OUT = 5,      /* a deadline passed; the message names who was missing */
   SYNCOPATE_NOT_FINITE = 6,     /* a gradient is not a number, and the job was to stop there */
   SYNCOPATE_PROTOCOL_ERROR = 7, /* another process speaks another version, or sent damaged bytes */
-  SYNCOPATE_CANCELLED = 8,      /* the user has ended the job, or it ended elsewhere */
+  SYNCOPATE_CANCELLED = 8,      /* the user has ended the job or interrupted the call, or the job ended elsewhere */
   SYNCOPATE_INTERNAL_ERROR = 9  /* a bug of Syncopate: please report it */
 } syncopate_status;
 
@@ -65,6 +65,17 @@ typedef void (*syncopate_log_function)(void *user, syncopate_log_level level, co
 
 /* From now on `log` gets every line of `least` and above; NULL: nobody does, as at the beginning. */
 SYNCOPATE_API void syncopate_set_log(syncopate_log_function log, void *user, syncopate_log_level least);
+
+/* ---- Interrupting a wait ---- */
+
+/* Returns a value other than 0 to end the wait that calls it. It calls no function of this library. */
+typedef int (*syncopate_interruption_function)(void *user);
+
+/* From now on each call of this thread that waits for other workers asks `requested` now and then, in this thread.
+ * A call that is interrupted returns SYNCOPATE_CANCELLED. One of a training then ends the job for all workers, and one
+ * that is a collective itself ends its group; an operation whose syncopate_work_wait is interrupted goes on. NULL: nobody
+ * is asked, as at the beginning. */
+SYNCOPATE_API void syncopate_set_interruption(syncopate_interruption_function requested, void *user);
 
 /* ---- Joining ---- */
 

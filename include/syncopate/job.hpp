@@ -9,6 +9,7 @@
 #include <string>
 #include <syncopate/error.hpp>
 #include <syncopate/group.hpp>
+#include <syncopate/interruption.hpp>
 #include <syncopate/log.hpp>
 #include <syncopate/options.hpp>
 #include <utility>

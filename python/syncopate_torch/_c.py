@@ -2,11 +2,13 @@
 import ctypes
 import os
 import pathlib
+import threading
 import time
 import weakref
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 
 from syncopate_torch.errors import BY_STATUS, ConfigError, Error
+from syncopate_torch.interruption import Interruption, Signals
 
 
 class Option(Structure):
@@ -86,6 +88,7 @@ weakref.finalize(_LIBRARY, _nothing)
 _SIGNATURES = {
     "last_error": (c_char_p, []),
     "version": (c_char_p, []),
+    "set_interruption": ("nothing", [Interruption, c_void_p]),
     "join": (None, [c_void_p, c_void_p]),
     "leave": ("nothing", [c_void_p]),
     "rank": (c_uint32, [c_void_p]),
@@ -171,9 +174,18 @@ def _declare():
 _FUNCTIONS = _declare()
 
 
+_SIGNALS = Signals()
+if threading.current_thread() is threading.main_thread():  # else the library asks a thread that has no signals
+    _FUNCTIONS["set_interruption"](_SIGNALS.callback, None)
+
+
 def call(name, *arguments):
-    """Calls syncopate_NAME. Errors: the class of its status, with the library's message."""
-    return _FUNCTIONS[name](*arguments)
+    """Calls syncopate_NAME. Errors: the class of its status, with the library's message; what the handler of a signal raises that
+    has come meanwhile, such as KeyboardInterrupt."""
+    try:
+        return _FUNCTIONS[name](*arguments)
+    finally:
+        _SIGNALS.raise_error()
 
 
 def made(name, *arguments):

@@ -417,6 +417,17 @@ def _close(training, replica, sums, alignment, progress, earlier_error, process)
         for each in sums:
             each.rest()
     alignment.leave()
+    all_rest = not replica.is_abandoned and _finish(training, replica)
     _c.call("training_close", training)
     for each in sums:
-        each.end()
+        each.end(all_rest)
+
+
+def _finish(training, replica):
+    """At the end of a script that does not call `finish`; else it does nothing. False: the job has ended by an error."""
+    try:
+        _c.call("training_finish", training)
+    except BaseException as error:  # also KeyboardInterrupt
+        replica.tell(error)
+        return False
+    return True

@@ -43,6 +43,7 @@ class Replica:
             self._vectors[_c.GRADIENTS] = self.grads.vector
         self.is_abandoned = False  # the script has ended the job by an error
         self.tells = False  # of what a callback raises: no call of the script is there to raise it
+        self._has_raised = False  # the error of the training, to the script or its user
         self._is_released = False
         self._failure = None
         self._reason = None
@@ -67,10 +68,20 @@ class Replica:
         """Calls a function that may call back. Errors: first those of a callback."""
         try:
             return function(*arguments)
+        except BaseException:
+            self._has_raised = True
+            raise
         finally:
             if self._failure is not None:
+                self._has_raised = True
                 failure, self._failure = self._failure, None
                 raise failure
+
+    def tell(self, error):
+        """Of an error that no call of the script is there to raise, unless one has raised what ended the training."""
+        if not self._has_raised:
+            self._has_raised = True
+            tell_and_fail(error)
 
     def zero_gradients(self, set_to_none=True):
         self.grads.zero(set_to_none)
@@ -108,8 +119,8 @@ class Replica:
             try:
                 body(*arguments)
             except BaseException as error:  # also KeyboardInterrupt: nothing may leave a callback
-                if self.tells and self._failure is None:
-                    tell_and_fail(error)
+                if self.tells:
+                    self.tell(error)
                 self._failure = error
                 self._reason = ctypes.create_string_buffer(f"{type(error).__name__}: {error}".encode())
                 return ctypes.addressof(self._reason)

@@ -57,15 +57,19 @@ class RestingSum:
             self._rests = False
             self._resting.join_round()
 
-    def end(self):
-        """As `wake`, for the last time; an error that has ended the job is that of its training."""
+    def end(self, all_rest=True):
+        """As `wake`, for the last time; an error that has ended the job is that of its training.
+
+        all_rest: else some may never do, and the thread takes part until this worker leaves the job.
+        """
         self._ended = True
-        if self._rests:
+        if self._rests and all_rest:
             self._rests = False
             self._resting.end.wait()
         if self._resting is not None:
             self._resting.stop()
-            self._resting.thread.join()
+            if not self._rests:
+                self._resting.thread.join()
 
 
 class _Resting:

@@ -10,6 +10,9 @@ namespace {
 /// A waiting worker shows this often that its program computes.
 constexpr Duration progress_every = std::chrono::milliseconds(250);
 
+/// For the coordinator to end the job of a program that is interrupted.
+constexpr Duration time_to_end = std::chrono::seconds(2);
+
 }  // namespace
 
 void StepHandover::begin() {
@@ -24,8 +27,7 @@ void StepHandover::begin_pass(std::uint32_t samples) {
   }
   wake_worker();
   MutexLock lock(mutex_);
-  turned_.wait(lock.native(),
-               [this]() REQUIRES(mutex_) { return turn_ == Turn::receives || ended_; });
+  await(lock, [this]() REQUIRES(mutex_) { return turn_ == Turn::receives || ended_; });
   throw_if_ended();
 }
 
@@ -49,8 +51,35 @@ void StepHandover::step(const LoopStep& step) {
 }
 
 void StepHandover::await_turn(MutexLock& lock) {
-  turned_.wait(lock.native(), [this]() REQUIRES(mutex_) { return turn_ != Turn::works || ended_; });
+  await(lock, [this]() REQUIRES(mutex_) { return turn_ != Turn::works || ended_; });
   throw_if_ended();
+}
+
+template <class Ready>
+void StepHandover::await(MutexLock& lock, const Ready& ready) {
+  if (!interruption::wait(lock, turned_, ready)) {
+    end_worker(lock);
+    throw Cancelled(interruption::reason);
+  }
+}
+
+/// A coordinator that does not answer leaves the worker where it waits.
+void StepHandover::end_worker(MutexLock& lock) NO_THREAD_SAFETY_ANALYSIS {
+  lock.unlock();
+  abandon(interruption::reason);
+  lock.lock();
+  const auto has_ended = [this]() REQUIRES(mutex_) { return ended_; };
+  if (!turned_.wait_for(lock.native(), time_to_end, has_ended)) {
+    if (world_ != nullptr) {
+      world_->cancel(std::make_exception_ptr(Error(interruption::reason)));
+    }
+    turned_.wait(lock.native(), has_ended);
+  }
+}
+
+void StepHandover::await_end() {
+  MutexLock lock(mutex_);
+  await(lock, [this]() REQUIRES(mutex_) { return ended_; });
 }
 
 void StepHandover::throw_if_ended() const {
@@ -70,10 +99,17 @@ void StepHandover::leave() {
   wake_worker();
 }
 
+/// The worker may wait for others, also on its way out of `next`: the end of the job ends that.
 void StepHandover::abandon(const std::string& reason) {
   {
     const MutexLock lock(mutex_);
+    if (!abandoned_.empty()) {
+      return;
+    }
     abandoned_ = reason;
+    if (end_job_) {
+      end_job_(reason);
+    }
   }
   wake_worker();
 }
@@ -100,10 +136,16 @@ bool StepHandover::has_left() const {
   return left_;
 }
 
-void StepHandover::attach(World& world) {
+void StepHandover::attach(World& world, JobEnd end_job) {
   const MutexLock lock(mutex_);
   world_ = &world;
+  end_job_ = std::move(end_job);
   stepped_ = world.make_event();
+}
+
+void StepHandover::detach() {
+  const MutexLock lock(mutex_);
+  end_job_ = {};
 }
 
 void StepHandover::expect_not_abandoned() const {

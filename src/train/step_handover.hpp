@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "base/interruption.hpp"
 #include "base/mutex.hpp"
 #include "runtime/world.hpp"
 #include "scheme/replica.hpp"
@@ -43,8 +44,9 @@ class StepHandover {
   void waits_by(std::shared_ptr<const ProgramWaits> waits) { waits_ = std::move(waits); }
   const std::shared_ptr<const ProgramWaits>& waits() const { return waits_; }
 
-  // The loop's side. Errors of `begin` and `step`: the error that ended the worker; Cancelled,
-  // where the job ended before the loop left.
+  // The loop's side. Errors of `begin`, `begin_pass` and `step`: the error that ended the worker;
+  // Cancelled, where the job ended before the loop left, and where the program is interrupted while
+  // it waits in one of them (`interruption`): this abandons the loop, and ends the worker.
 
   /// Blocks until the worker asks for the first gradient: the parameters are those to start with.
   void begin();
@@ -59,15 +61,23 @@ class StepHandover {
   void step(const LoopStep& step);
   /// No step follows.
   void leave();
-  /// The program ends its loop by an error, which ends the job: `next` throws an Error of `reason`.
+  /// The program ends its loop by an error, which ends the job, whatever the worker does: `next`
+  /// throws an Error of `reason`. The first reason counts.
   void abandon(const std::string& reason);
+  /// Waits for the end of the worker's task, after `leave`. Errors: Cancelled, as `step`, if the
+  /// program is interrupted.
+  void await_end();
   /// True once the worker's task has ended.
   bool has_ended() const;
 
   // The worker's side.
 
-  /// The worker runs in `world`, which outlives every later call of `next`.
-  void attach(World& world);
+  /// Ends the job for all workers by an error, whatever the worker does. From any thread.
+  using JobEnd = std::function<void(const std::string& reason)>;
+  /// The worker runs in `world`, which outlives every later call of `next`, and `end_job` until
+  /// `detach`.
+  void attach(World& world, JobEnd end_job = {});
+  void detach();
   /// Waits until the loop begins a pass, hands over a step, or leaves, and calls `progressed` from
   /// time to time meanwhile. Returns the samples of the step; empty once the loop has left.
   /// Errors: Error, of a loop that was abandoned; the error that cancelled the world.
@@ -90,6 +100,10 @@ class StepHandover {
   };
 
   void await_turn(MutexLock& lock) REQUIRES(mutex_);
+  /// Errors: Cancelled, once the worker has ended, if the program is interrupted.
+  template <class Ready>
+  void await(MutexLock& lock, const Ready& ready) REQUIRES(mutex_);
+  void end_worker(MutexLock& lock) REQUIRES(mutex_);
   void throw_if_ended() const REQUIRES(mutex_);
   void wake_worker();
   /// Blocks the worker's task until `came` returns something, or the loop has left.
@@ -111,6 +125,7 @@ class StepHandover {
   std::exception_ptr failure_ GUARDED_BY(mutex_);
   std::string abandoned_ GUARDED_BY(mutex_);  ///< the reason; empty: it is not
   World* world_ = nullptr;
+  JobEnd end_job_ GUARDED_BY(mutex_);
   RoundListener round_listener_;                       ///< may be empty
   std::shared_ptr<const ProgramWaits> waits_;          ///< null: none are known
   std::shared_ptr<Event> stepped_ GUARDED_BY(mutex_);  ///< null before `attach`

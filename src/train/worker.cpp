@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -283,13 +284,35 @@ void cut_log(const std::filesystem::path& path, std::uint64_t round) {
   }
 }
 
+/// While it lives, the loop of a program, if there is one, may end the job by the link.
+class AttachedLoop {
+ public:
+  AttachedLoop(StepHandover* loop, World& world, MemberLink& link) : loop_(loop) {
+    if (loop_ != nullptr) {
+      loop_->attach(world, [&link](const std::string& reason) {
+        wire::ToCoordinator message;
+        *message.mutable_abort() = to_abort(Error(reason));
+        link.send(message);
+      });
+    }
+  }
+  ~AttachedLoop() {
+    if (loop_ != nullptr) {
+      loop_->detach();
+    }
+  }
+  AttachedLoop(const AttachedLoop&) = delete;
+  AttachedLoop& operator=(const AttachedLoop&) = delete;
+
+ private:
+  StepHandover* loop_;
+};
+
 }  // namespace
 
 void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options) {
   PacerLink pacer(link);
-  if (options.loop != nullptr) {
-    options.loop->attach(world);
-  }
+  const AttachedLoop loop(options.loop, world, link);
   link.join();
   try {
     WorkerSetup setup(world, link, pacer, replica, options);

@@ -1,3 +1,6 @@
+#include <functional>
+
+#include "base/interruption.hpp"
 #include "base/quiet_log.hpp"
 #include "job/abi/c_calls.hpp"
 #include "job/abi/objects.hpp"
@@ -82,6 +85,12 @@ void syncopate_set_log(syncopate_log_function log, void* user, syncopate_log_lev
     log(user, abi::level_of(level), line.c_str());
   };
   syncopate::log::send_to(take, abi::level_of(least));
+}
+
+void syncopate_set_interruption(syncopate_interruption_function requested, void* user) {
+  syncopate::interruption::ask(requested == nullptr
+                                   ? std::function<bool()>()
+                                   : [requested, user] { return requested(user) != 0; });
 }
 
 syncopate_status syncopate_join(const syncopate_join_options* options, syncopate_job** job) {

@@ -12,6 +12,7 @@
 #include "collective/reducible.hpp"
 #include "job/front/loop_job.hpp"
 #include "job/program/pending.hpp"
+#include "base/interruption.hpp"
 #include "job/program/program_group.hpp"
 #include "train/program_waits.hpp"
 
@@ -31,11 +32,11 @@ class CollectiveWork {
 
   bool done() const { return !operation_ || operation_->done(); }
   /// Returns once the collective has ended. Errors: those of the collective, in every call;
-  /// Cancelled, where the program has left the job before it began.
+  /// Cancelled, where the program has left the job before it began, and for a wait that is
+  /// interrupted (`interruption`), while the collective goes on.
   void wait() {
-    if (operation_) {
-      const ProgramWaits::Wait wait(waits_.get());
-      operation_->wait();
+    while (!wait_for(interruption::every)) {
+      interruption::throw_if_requested();
     }
   }
   /// The same, but no longer than `limit`. False: it has not ended.

@@ -198,6 +198,7 @@ class LoopTraining::Worker {
     job_->waits()->loop_ends();
     loop_.leave();
     if (task_) {
+      loop_.await_end();
       std::exchange(task_, nullptr)->join();
     }
     if (failure_) {

@@ -16,6 +16,7 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "base/interruption.hpp"
 #include "transport/steady_time.hpp"
 
 namespace syncopate {
@@ -109,6 +110,7 @@ Rendezvous::Place Rendezvous::await(Duration limit, const std::string& advice) c
                       "ranks on several hosts, {}",
                       to_seconds(limit), file_.string(), advice));
     }
+    interruption::throw_if_requested();
     ::poll(nullptr, 0, look_every_ms);
   }
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "base/interruption.hpp"
 #include "runtime/control_link.hpp"
 #include "transport/tags.hpp"
 
@@ -23,33 +24,38 @@ wire::ToProgram next_message(Transport& transport, TimePoint deadline) {
 }  // namespace
 
 wire::ToProgram HostMail::receive(const Wanted& wanted) {
-  MutexLock lock(mutex_);
   for (;;) {
-    if (auto message = take(wanted)) {
-      return *std::move(message);
-    }
-    if (failure_) {
-      std::rethrow_exception(failure_);
-    }
-    if (receiving_) {
-      changed_.wait(lock.native());
-    } else {
-      receive_one(lock, no_deadline);
-    }
+    const TimePoint glance = world_.now() + interruption::every;
+    MutexLock lock(mutex_);
+    do {
+      if (auto message = take(wanted)) {
+        return *std::move(message);
+      }
+      if (failure_) {
+        std::rethrow_exception(failure_);
+      }
+      await_one(lock, glance);
+    } while (world_.now() < glance);
+    lock.unlock();
+    interruption::throw_if_requested();
   }
 }
 
-std::exception_ptr HostMail::end_of_job(const Clock& clock, Duration limit) {
-  const TimePoint deadline = clock.now() + limit;
+std::exception_ptr HostMail::end_of_job(Duration limit) {
+  const TimePoint deadline = world_.now() + limit;
   MutexLock lock(mutex_);
-  while (!failure_ && clock.now() < deadline) {
-    if (receiving_) {
-      changed_.wait_for(lock.native(), deadline - clock.now());
-    } else {
-      receive_one(lock, deadline);
-    }
+  while (!failure_ && world_.now() < deadline) {
+    await_one(lock, deadline);
   }
   return ended_ ? failure_ : nullptr;
+}
+
+void HostMail::await_one(MutexLock& lock, TimePoint deadline) {
+  if (receiving_) {
+    changed_.wait_for(lock.native(), deadline - world_.now());
+  } else {
+    receive_one(lock, deadline);
+  }
 }
 
 std::optional<wire::ToProgram> HostMail::take(const Wanted& wanted) {
@@ -69,9 +75,9 @@ void HostMail::receive_one(MutexLock& lock, TimePoint deadline) {
   std::optional<wire::ToProgram> message;
   std::exception_ptr failure;
   try {
-    message = next_message(transport_, deadline);
+    message = next_message(world_.transport(), deadline);
   } catch (const TimedOut&) {  // nothing has come by then, or the error that has ended this node
-    failure = deadline == no_deadline ? std::current_exception() : nullptr;
+    failure = world_.now() < deadline ? std::current_exception() : nullptr;
   } catch (const std::exception&) {
     failure = std::current_exception();
   }

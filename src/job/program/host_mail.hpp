@@ -8,6 +8,7 @@
 
 #include "base/mutex.hpp"
 #include "job/program/program_messages.hpp"
+#include "runtime/world.hpp"
 
 namespace syncopate {
 
@@ -17,23 +18,25 @@ namespace syncopate {
 /// Thread: any.
 class HostMail {
  public:
-  /// The transport outlives this.
-  explicit HostMail(Transport& transport) : transport_(transport) {}
+  /// The world outlives this.
+  explicit HostMail(World& world) : world_(world) {}
 
   using Wanted = std::function<bool(const wire::ToProgram& message)>;
   /// The first message that is `wanted`. Errors, from then on in every call: the error that the
-  /// coordinator has sent; Cancelled, when the user has ended the job; PeerLost.
+  /// coordinator has sent; Cancelled, when the user has ended the job; PeerLost. Of one call:
+  /// Cancelled, if its thread is interrupted (`interruption`).
   wire::ToProgram receive(const Wanted& wanted);
   /// The error that has ended the job, if the coordinator sends it within `limit`; else null.
-  std::exception_ptr end_of_job(const Clock& clock, Duration limit);
+  std::exception_ptr end_of_job(Duration limit);
 
  private:
   std::optional<wire::ToProgram> take(const Wanted& wanted) REQUIRES(mutex_);
-  /// Waits for one, no longer than until then.
+  /// Waits for one that any thread receives, no longer than until then.
+  void await_one(MutexLock& lock, TimePoint deadline) REQUIRES(mutex_);
   void receive_one(MutexLock& lock, TimePoint deadline) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;
   void keep(wire::ToProgram message) REQUIRES(mutex_);
 
-  Transport& transport_;
+  World& world_;
   Mutex mutex_;
   std::condition_variable changed_;
   std::list<wire::ToProgram> kept_ GUARDED_BY(mutex_);  ///< that no thread has wanted yet

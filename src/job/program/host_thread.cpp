@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "base/interruption.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "job/launch/environment.hpp"
@@ -39,7 +40,10 @@ ProgramHostThread::ProgramHostThread(std::uint32_t programs, const Options& opti
 }
 
 ProgramHostThread::~ProgramHostThread() {
-  task_->join();
+  MutexLock lock(mutex_);
+  if (!interruption::wait(lock, changed_, [this]() REQUIRES(mutex_) { return ended_; })) {
+    interrupted_ = true;
+  }
 }
 
 void ProgramHostThread::publish(const std::string& job) {
@@ -47,10 +51,20 @@ void ProgramHostThread::publish(const std::string& job) {
   rendezvous_->publish(place_);
 }
 
-/// Each program gets the error that ends the job, so it is not needed here.
 void ProgramHostThread::run(std::uint32_t programs, const Options& options) {
+  coordinate(programs, options);
+  {
+    const MutexLock lock(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_all();
+}
+
+/// Each program gets the error that ends the job, so it is not needed here.
+void ProgramHostThread::coordinate(std::uint32_t programs, const Options& options) {
   try {
     ProgramHost(world_, {.programs = programs,
+                         .interrupted = [this] { return interrupted_.load(); },
                          .name = fmt::format("the coordinator (a thread of worker 0, pid {} on {})",
                                              process_id(), host_name()),
                          .wall_time = wall_seconds(),

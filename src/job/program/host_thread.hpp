@@ -1,10 +1,12 @@
 #pragma once
 
-#include <exception>
+#include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "base/mutex.hpp"
 #include "job/launch/program_environment.hpp"
 #include "job/launch/rendezvous.hpp"
 #include "runtime/real_world.hpp"
@@ -23,7 +25,8 @@ class ProgramHostThread {
   explicit ProgramHostThread(std::uint32_t programs) : ProgramHostThread(programs, Options()) {}
   /// Errors: ConfigError, for an address that is in use or not allowed.
   ProgramHostThread(std::uint32_t programs, const Options& options);
-  /// Waits until every program has left.
+  /// Waits until every program has left, or this one is interrupted (`interruption`), which ends
+  /// the job.
   ~ProgramHostThread();
   ProgramHostThread(const ProgramHostThread&) = delete;
   ProgramHostThread& operator=(const ProgramHostThread&) = delete;
@@ -35,10 +38,15 @@ class ProgramHostThread {
 
  private:
   void run(std::uint32_t programs, const Options& options);
+  void coordinate(std::uint32_t programs, const Options& options);
 
   Rendezvous::Place place_;
   RealWorld world_;
   std::optional<Rendezvous> rendezvous_;
+  std::atomic<bool> interrupted_ = false;
+  Mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ GUARDED_BY(mutex_) = false;
   std::unique_ptr<Task> task_;  ///< last: it uses the members above
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "base/interruption.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
@@ -32,7 +33,11 @@ RanksMissing naming_call(const RanksMissing& error, const CollectiveCall& call) 
 ProgramGroup::ProgramGroup(World& world, Group::Options options)
     : number_(options.number),
       wait_limit_(options.wait_limit),
-      group_(world, polling(std::move(options), [this] { calls_.poll(); })),
+      group_(world, polling(std::move(options),
+                            [this] {
+                              calls_.poll();
+                              interruption::throw_if_requested();
+                            })),
       allreduce_(group_, Allreduce::Options{}),
       calls_(group_),
       collectives_(world),

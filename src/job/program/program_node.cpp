@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "base/interruption.hpp"
 #include "base/machine_identity.hpp"
 #include "collective/basic_collectives.hpp"
 #include "transport/transport_registry.hpp"
@@ -105,6 +106,7 @@ std::unique_ptr<ProgramGroup> ProgramNode::open_group(const std::vector<Rank>& r
 /// A number that no member has given to another group.
 std::uint32_t ProgramNode::agreed_number(Group::Options members) {
   members.number = of_agreement;
+  members.poll = interruption::throw_if_requested;
   Group group(world_, std::move(members));
   std::vector<std::uint32_t> numbers(group.size());
   allgather(group, std::as_bytes(std::span(&next_group_, 1)),
@@ -115,7 +117,7 @@ std::uint32_t ProgramNode::agreed_number(Group::Options members) {
 }
 
 std::exception_ptr ProgramNode::end_of_job() {
-  return mail_.end_of_job(world_, time_to_hear);
+  return mail_.end_of_job(time_to_hear);
 }
 
 wire::Training ProgramNode::define(const LoopDefinition& definition) {

@@ -20,7 +20,9 @@ namespace syncopate {
 class ProgramNode {
  public:
   /// Waits until all programs have come. A wait in a collective of all of them takes at most
-  /// `wait_limit`. Errors: ConfigError, where the coordinator refuses this one; PeerLost, TimedOut.
+  /// `wait_limit`. Errors: ConfigError, where the coordinator refuses this one; PeerLost, TimedOut;
+  /// Cancelled, here and wherever the program waits for others, if it is interrupted
+  /// (`interruption`).
   ProgramNode(const ProgramLaunch& launch, Duration wait_limit);
   /// Leaves: the others see this node as lost.
   ~ProgramNode();
@@ -63,7 +65,7 @@ class ProgramNode {
   std::uint32_t agreed_number(Group::Options members);
 
   RealWorld world_;
-  HostMail mail_{world_.transport()};
+  HostMail mail_{world_};
   Group::Options programs_;
   std::uint32_t next_group_;                ///< no group that this node knows has the number
   std::unique_ptr<ProgramGroup> everyone_;  ///< last: its operations use the members above

@@ -1,6 +1,6 @@
 // Goal:   a program's loop and its worker take turns: the worker gets each step once, and before it
 //         what is ready of the gradient; the loop goes on when the worker asks again, and the end
-//         of one reaches the other.
+//         of one reaches the other; so does an interruption of the loop.
 // Method: the loop on this thread, the worker on another; each waits for the other alone.
 #include "train/step_handover.hpp"
 
@@ -8,11 +8,13 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/errors.hpp"
+#include "base/interruption.hpp"
 #include "tests/unit/train/thread_world.hpp"
 
 namespace syncopate {
@@ -149,6 +151,84 @@ TEST_F(StepHandoverTest, ShowsProgressWhileTheProgramComputes) {
   loop_.leave();
   worker.join();
   EXPECT_EQ(progressed, 1);  // this world's waits have no deadline, so the end alone woke it
+}
+
+/// A worker takes one step, and waits for others in it until its world is cancelled.
+class InterruptedLoopTest : public StepHandoverTest {
+ protected:
+  InterruptedLoopTest() {
+    interruption::ask([this] { return interrupts_; });
+  }
+  ~InterruptedLoopTest() override { interruption::ask({}); }
+
+  void work() {
+    std::exception_ptr failure;
+    try {
+      loop_.next({});
+      world_.make_event()->wait(no_deadline);
+    } catch (const std::exception&) {
+      failure = std::current_exception();
+    }
+    loop_.detach();
+    loop_.end(failure);
+  }
+
+  bool interrupts_ = true;
+};
+
+TEST_F(InterruptedLoopTest, EndsTheJobAndThenItsStep) {
+  std::vector<std::string> reasons;
+  loop_.attach(world_, [&](const std::string& reason) {
+    reasons.push_back(reason);
+    world_.cancel(std::make_exception_ptr(DataError("worker 0: interrupted")));
+  });
+  std::thread worker([this] { work(); });
+  loop_.begin();
+  EXPECT_THROW(loop_.step({.samples = 1}), Cancelled);
+  EXPECT_TRUE(loop_.has_ended());
+  EXPECT_THROW(loop_.step({.samples = 1}), DataError);  // by which the job has ended
+  loop_.abandon("the script has ended");                // tells nobody again
+  EXPECT_THAT(reasons, ElementsAre(interruption::reason));
+  worker.join();
+}
+
+TEST_F(InterruptedLoopTest, EndsItsWorkerWhereNobodyEndsTheJob) {
+  std::thread worker([this] { work(); });
+  loop_.begin();
+  EXPECT_THROW(loop_.step({.samples = 1}), Cancelled);
+  EXPECT_TRUE(loop_.has_ended());
+  worker.join();
+}
+
+TEST_F(InterruptedLoopTest, EndsTheJobAndThenItsWaitForTheEnd) {
+  std::vector<std::string> reasons;
+  loop_.attach(world_, [&](const std::string& reason) {
+    reasons.push_back(reason);
+    world_.cancel(std::make_exception_ptr(DataError("worker 0: interrupted")));
+  });
+  std::thread worker([this] { work(); });
+  loop_.begin();
+  loop_.leave();
+  EXPECT_THROW(loop_.await_end(), Cancelled);
+  EXPECT_THAT(reasons, ElementsAre(interruption::reason));
+  worker.join();
+}
+
+TEST_F(InterruptedLoopTest, IsNotInterruptedByAnotherThread) {
+  std::thread worker([this] {
+    loop_.next({});
+    loop_.next({});
+    loop_.end(nullptr);
+  });
+  std::thread loop([this] {
+    EXPECT_FALSE(interruption::is_requested());
+    loop_.begin();
+    loop_.step({.samples = 1});
+    loop_.leave();
+    loop_.await_end();
+  });
+  loop.join();
+  worker.join();
 }
 
 }  // namespace

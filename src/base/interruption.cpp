@@ -1,0 +1,31 @@
+#include "base/interruption.hpp"
+
+#include <utility>
+
+#include "base/errors.hpp"
+
+namespace syncopate::interruption {
+namespace {
+
+std::function<bool()>& asked() {
+  thread_local std::function<bool()> function;
+  return function;
+}
+
+}  // namespace
+
+void ask(std::function<bool()> requested) {
+  asked() = std::move(requested);
+}
+
+bool is_requested() {
+  return asked() && asked()();
+}
+
+void throw_if_requested() {
+  if (is_requested()) {
+    throw Cancelled(reason);
+  }
+}
+
+}  // namespace syncopate::interruption
