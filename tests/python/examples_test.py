@@ -50,11 +50,11 @@ class Examples(ScriptTest):
 
         @needs("lightning")
         def test_lightning_strategy(self):
-            self.expect_unequal_steps(self.output("lightning_strategy", "--samples", 8000, run=("--cluster", CLUSTER)))
+            self.expect_unequal_steps(self.output("lightning_strategy", "--samples", 16000, run=("--cluster", CLUSTER)))
 
         @needs("accelerate")
         def test_accelerate_rounds(self):
-            self.expect_unequal_steps(self.output("accelerate_rounds", "--samples", 8000, run=("--cluster", CLUSTER)))
+            self.expect_unequal_steps(self.output("accelerate_rounds", "--samples", 16000, run=("--cluster", CLUSTER)))
 
     def test_horovod_mnist(self):
         output = self.output("horovod_mnist", "--samples", 8000)
@@ -63,7 +63,7 @@ class Examples(ScriptTest):
 
     def test_esync_unequal(self):
         self.expect_unequal_steps(
-            self.output("esync_unequal", "--samples", 8000, run=("--cluster", CLUSTER, "--scheme", "esync")))
+            self.output("esync_unequal", "--samples", 16000, run=("--cluster", CLUSTER, "--scheme", "esync")))
 
     def expect_unequal_steps(self, output):
         steps = [int(each) for each in re.search(r"steps of each: \[([0-9, ]+)\]", output)[1].split(",")]
