@@ -31,8 +31,8 @@ void throw_if_requested();
 /// Waits until `ready`, which is called under the mutex. False: the wait is interrupted. Returns
 /// with the mutex. The analysis does not follow a mutex through a reference.
 template <class Ready>
-bool wait(MutexLock& lock, std::condition_variable& changed, const Ready& ready)
-    NO_THREAD_SAFETY_ANALYSIS {
+bool wait(MutexLock& lock, std::condition_variable& changed,
+          const Ready& ready) NO_THREAD_SAFETY_ANALYSIS {
   while (!changed.wait_for(lock.native(), every, ready)) {
     lock.unlock();
     const bool requested = is_requested();

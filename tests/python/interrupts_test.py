@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Goal:   Ctrl-C ends every wait of a script for the other workers by KeyboardInterrupt, whoever has started the script, and the
+"""Goal:   Ctrl-C ends every wait of a script for the other workers by KeyboardInterrupt, whatever has started the script, and the
         others get an error that says so.
 Method: two processes with the variables of torchrun, of which one waits in what the other does not come to: SIGINT to that
         one, and when it has ended a signal to the other, which then comes.

@@ -88,9 +88,9 @@ void syncopate_set_log(syncopate_log_function log, void* user, syncopate_log_lev
 }
 
 void syncopate_set_interruption(syncopate_interruption_function requested, void* user) {
-  syncopate::interruption::ask(requested == nullptr
-                                   ? std::function<bool()>()
-                                   : [requested, user] { return requested(user) != 0; });
+  syncopate::interruption::ask(requested == nullptr ? std::function<bool()>() : [requested, user] {
+    return requested(user) != 0;
+  });
 }
 
 syncopate_status syncopate_join(const syncopate_join_options* options, syncopate_job** job) {

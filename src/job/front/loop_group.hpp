@@ -8,11 +8,11 @@
 #include <span>
 #include <vector>
 
+#include "base/interruption.hpp"
 #include "base/time.hpp"
 #include "collective/reducible.hpp"
 #include "job/front/loop_job.hpp"
 #include "job/program/pending.hpp"
-#include "base/interruption.hpp"
 #include "job/program/program_group.hpp"
 #include "train/program_waits.hpp"
 

@@ -187,7 +187,7 @@ TEST_F(InterruptedLoopTest, EndsTheJobAndThenItsStep) {
   EXPECT_THROW(loop_.step({.samples = 1}), Cancelled);
   EXPECT_TRUE(loop_.has_ended());
   EXPECT_THROW(loop_.step({.samples = 1}), DataError);  // by which the job has ended
-  loop_.abandon("the script has ended");                // tells nobody again
+  loop_.abandon("the script has ended");                // reports it to nobody again
   EXPECT_THAT(reasons, ElementsAre(interruption::reason));
   worker.join();
 }
