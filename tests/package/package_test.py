@@ -42,6 +42,7 @@ struct Points : torch::data::Dataset<Points> {
 
 int main() {
   syncopate::set_log([](syncopate_log_level, const std::string&) {});
+  syncopate::set_interruption([] { return false; });
   auto job = syncopate::init();
   auto data = job.partition_dataset(Points().map(torch::data::transforms::Stack<>()), 4);
   torch::nn::Linear net(1, 1);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/random.hpp"
@@ -97,7 +98,8 @@ void ProgramTraining::run() {
 
 /// A job that was refused before its first round leaves nothing in its folder.
 void ProgramTraining::keep_folder() {
-  if (std::filesystem::exists(site_.folder().worker_log(Rank{0}))) {
+  std::error_code unknown;  // then it stays
+  if (std::filesystem::exists(site_.folder().worker_log(Rank{0}), unknown) || unknown) {
     claim_.keep();
   }
 }
