@@ -1,6 +1,7 @@
 """How the ranks of torch.distributed come to be workers of a job: by the store that all of them have."""
 import contextlib
 import ctypes
+import functools
 import ipaddress
 import itertools
 import os
@@ -13,6 +14,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError, Error
+from syncopate_torch.hosts import close_later
 from syncopate_torch.job import Job, current_job, init
 from syncopate_torch.launched_options import warn_without_effect
 
@@ -43,11 +45,11 @@ def job_of_group(store, rank, size):
         return job, list(range(size))
     for job in _job_of_default:
         return job, [int(text) for text in _said_by_all(store, "job-rank", rank, size, str(job.rank))]
-    return _join_by_store(store, rank, size), list(range(size))
+    return _join_by_store(store, rank, size, close_later), list(range(size))
 
 
 def _default_job(store, rank, size):
-    job = current_job() or (init() if "SYNCOPATE_COORDINATOR" in os.environ else _join_by_store(store, rank, size))
+    job = current_job() or (init() if "SYNCOPATE_COORDINATOR" in os.environ else _join_by_store(store, rank, size, close_later))
     if (job.rank, job.size) != (rank, size):
         raise ConfigError(f"this process is worker {job.rank} of {job.size} of its job, and rank {rank} of {size} of "
                           "torch.distributed; let one launcher number them, or pass rank and world_size of that job")
@@ -63,11 +65,13 @@ def job_across_hosts(scheme, options, timeout):
         return None
     store, rank, size = next(rendezvous("env://"))
     number = next(_jobs)  # a store may serve several jobs of this process
-    return _join_by_store(distributed.PrefixStore(f"syncopate-job-{number}", store), rank, size, scheme, options, timeout)
+    # Its run folder is whole once every worker has left.
+    close = functools.partial(_c.call, "host_close")
+    return _join_by_store(distributed.PrefixStore(f"syncopate-job-{number}", store), rank, size, close, scheme, options, timeout)
 
 
-def _join_by_store(store, rank, size, scheme=None, options=None, timeout=0.0):
-    """A job that rank 0 coordinates."""
+def _join_by_store(store, rank, size, close, scheme=None, options=None, timeout=0.0):
+    """A job that rank 0 coordinates: `close` gets the coordinator when this worker leaves."""
     hosts = _said_by_all(store, "host", rank, size, _network_here())
     address = "127.0.0.1:0" if len(set(hosts)) == 1 else _address_here(hosts, store)
     unencrypted = int(len(set(hosts)) > 1)
@@ -82,7 +86,7 @@ def _join_by_store(store, rank, size, scheme=None, options=None, timeout=0.0):
     _forget(store, rank)
     if host is not None:
         leave = job.leave
-        job.leave = weakref.finalize(job, _leave_and_close, leave, host, os.getpid())
+        job.leave = weakref.finalize(job, _leave_and_close, leave, close, host, os.getpid())
     return job
 
 
@@ -114,13 +118,13 @@ def _forget(store, rank):
             store.delete_key(_COORDINATOR)
 
 
-def _leave_and_close(leave, host, process):
+def _leave_and_close(leave, close, host, process):
     if os.getpid() != process:
         return  # forked: the coordinator's thread is missing here
     try:
         leave()
     finally:
-        _c.call("host_close", host)
+        close(host)
 
 
 def _network_here():

@@ -11,6 +11,7 @@ import weakref
 import syncopate_torch
 import torch
 from syncopate_torch import rendezvous
+from syncopate_torch.hosts import close_later
 from torch import distributed as dist
 from torch.distributed.distributed_c10d import _get_default_store
 from torch.nn import functional
@@ -363,13 +364,16 @@ def by_address(method):
 
 def again():
     """One process group after another in the same process. Each has a port of its own: a rank that is ahead would still
-    reach the store of the first group, with any backend."""
-    sums = []
+    reach the store of the first group, with any backend. Some ranks keep a smaller group, and so are still in its job."""
+    sums, kept = [], []
     for port in (os.environ["MASTER_PORT"], os.environ["SECOND_PORT"]):
         os.environ["MASTER_PORT"] = port
         dist.init_process_group("syncopate")
+        kept.append(dist.new_group([1, 2]))
         ones = torch.ones(1)
         dist.all_reduce(ones)
+        if dist.get_rank() > 0:
+            dist.all_reduce(ones, group=kept[-1])
         sums.append(ones.item())
         dist.barrier()
         dist.destroy_process_group()
@@ -382,13 +386,15 @@ def restarted():
     store = dist.TCPStore("127.0.0.1", int(os.environ["SECOND_PORT"]), 2, rank == 0)
     left, sums = [], []
     for _ in range(2):
-        job = rendezvous._join_by_store(store, rank, 2)
+        job = rendezvous._join_by_store(store, rank, 2, close_later)
         sums.append(job.everyone.allreduce(torch.ones(1)).item())
         left += [name for name in ("syncopate/coordinator", f"syncopate/host/{rank}") if store.delete_key(name)]
         job.everyone.barrier()
         job.leave()
-    store.set(f"done/{rank}", "")
-    store.wait(["done/0", "done/1"])
+    if rank == 0:
+        store.wait(["done"])  # its process serves the store
+    else:
+        store.set("done", "")
     say(rank=rank, left=left, sums=sums)
 
 
