@@ -1,5 +1,5 @@
-// Goal:   a program ends its waits for other workers: while it joins, in a collective, in a step and
-//         in the wait for the end, which ends the job for all.
+// Goal:   a program ends its waits for other workers: while it joins, in a collective, in a step
+//         and in the wait for the end, where this ends the job for all.
 // Method: two programs as threads. One interrupts its waits; the other one does not come to them
 //         before the first has got its error.
 #include <gmock/gmock.h>
