@@ -72,8 +72,9 @@ SYNCOPATE_API void syncopate_set_log(syncopate_log_function log, void *user, syn
 typedef int (*syncopate_interruption_function)(void *user);
 
 /* From now on each call of this thread that waits for other workers asks `requested` now and then, in this thread.
- * A call that is interrupted returns SYNCOPATE_CANCELLED. One of a training then ends the job for all workers, and one
- * that is a collective itself ends its group; an operation whose syncopate_work_wait is interrupted goes on. NULL: nobody
+ * A call that is interrupted returns SYNCOPATE_CANCELLED. One of a training then ends the job for all workers. After one
+ * that is a collective itself, or opens a group, this worker cannot use the group, in which the others wait for their
+ * limit, or until it leaves the job; an operation whose syncopate_work_wait is interrupted goes on. NULL: nobody
  * is asked, as at the beginning. */
 SYNCOPATE_API void syncopate_set_interruption(syncopate_interruption_function requested, void *user);
 

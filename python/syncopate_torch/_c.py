@@ -8,7 +8,7 @@ import weakref
 from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 
 from syncopate_torch.errors import BY_STATUS, ConfigError, Error
-from syncopate_torch.interruption import Interruption, Signals
+from syncopate_torch.interruption import SIGNALS, Interruption
 
 
 class Option(Structure):
@@ -174,18 +174,27 @@ def _declare():
 _FUNCTIONS = _declare()
 
 
-_SIGNALS = Signals()
-if threading.current_thread() is threading.main_thread():  # else the library asks a thread that has no signals
-    _FUNCTIONS["set_interruption"](_SIGNALS.callback, None)
+# Those that may use what another call of the same thread uses, which waits.
+_USING = {name for name, (result, _) in _SIGNATURES.items() if result is None and not name.startswith("work_")}
+
+
+def see_signals():
+    """From now on the handlers of signals run while a call of this thread waits, if it is the main one, the only one that runs
+    any."""
+    if threading.current_thread() is threading.main_thread():
+        _FUNCTIONS["set_interruption"](SIGNALS.callback, None)
 
 
 def call(name, *arguments):
     """Calls syncopate_NAME. Errors: the class of its status, with the library's message; what the handler of a signal raises that
-    has come meanwhile, such as KeyboardInterrupt."""
+    has come meanwhile, such as KeyboardInterrupt; ConfigError, in a handler that runs while another call waits."""
+    if SIGNALS.handles and name in _USING:
+        raise ConfigError("the handler of a signal came while the script waits for other workers in a call of its job: let it set "
+                          "a flag that the script looks at between two steps, or raise an exception")
     try:
         return _FUNCTIONS[name](*arguments)
     finally:
-        _SIGNALS.raise_error()
+        SIGNALS.after_call()
 
 
 def made(name, *arguments):

@@ -1,5 +1,7 @@
 """Signals that come while a call of the library waits for other workers."""
+import contextlib
 import ctypes
+import functools
 import threading
 
 Interruption = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
@@ -13,7 +15,10 @@ class Signals:
     """
 
     def __init__(self):
-        self._error = None
+        self._error = None  # the first that a handler has raised
+        self._handles = False
+        self._deferred = []
+        self._training = None  # a function that ends it
         self._looks = self._look()
         next(self._looks)
         #: For syncopate_set_interruption.
@@ -21,20 +26,71 @@ class Signals:
 
     def _look(self):
         """A generator, since the interpreter may run a handler as soon as this goes on: here that is within the block, and in a
-        function it would be before it."""
-        interrupts = 0
+        function it would be before it. A second handler may raise while the error of the first one is kept."""
         while True:
             try:
-                yield interrupts
-                interrupts = 0
-                ctypes.pythonapi.PyErr_CheckSignals()
-            except GeneratorExit:
-                return
+                try:
+                    self._handles = False
+                    yield int(self._error is not None or bool(self._deferred))
+                    self._handles = True
+                    ctypes.pythonapi.PyErr_CheckSignals()
+                except GeneratorExit:
+                    return
+                except BaseException as error:
+                    self._keep(error)
             except BaseException as error:
-                self._error, interrupts = error, 1
+                self._keep(error)
 
-    def raise_error(self):
-        """After a call. Errors: that of a handler, if it has raised one."""
-        if self._error is not None and threading.current_thread() is threading.main_thread():
-            error, self._error = self._error, None
+    def _keep(self, error):
+        if self._error is None:
+            self._error = error
+            if self._training is not None:
+                self._training(error)
+
+    @contextlib.contextmanager
+    def of_training(self, abandon):
+        """A call of a training, while it lasts, which `abandon(error)` ends for all workers."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        self._training = abandon
+        try:
+            yield
+        finally:
+            self._training = None
+
+    @property
+    def handles(self):
+        """True in a handler that came while a call waits, whose objects are in use."""
+        return self._handles and threading.current_thread() is threading.main_thread()
+
+    def defer(self, function):
+        """Calls it once the call that waits has ended, which is interrupted."""
+        self._deferred.append(function)
+
+    def after_call(self):
+        """Errors: that of a handler, if it has raised one."""
+        if (self._error is None and not self._deferred) or self._handles or (
+                threading.current_thread() is not threading.main_thread()):
+            return
+        error, self._error = self._error, None
+        deferred, self._deferred = self._deferred, []
+        for function in deferred:
+            function()
+        if error is not None:
             raise error from None
+
+
+SIGNALS = Signals()
+
+
+def after_waits(function):
+    """Of a function that frees what a call may use that waits: a handler of a signal that comes meanwhile may call it."""
+    @functools.wraps(function)
+    def called(*arguments):
+        if SIGNALS.handles:
+            SIGNALS.defer(lambda: function(*arguments))
+        else:
+            function(*arguments)
+
+    return called

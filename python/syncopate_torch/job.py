@@ -9,6 +9,7 @@ from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.given_numbers import seconds
 from syncopate_torch.group import EveryoneInJob, Group, OpenedGroup, opened_group
+from syncopate_torch.interruption import after_waits
 from syncopate_torch.job_state import JobState
 from syncopate_torch.last_words import ending_error, is_success, wait_until_read, watch_exit
 from syncopate_torch.not_copied import NotCopied
@@ -78,6 +79,7 @@ class Job(NotCopied):
         self.before_samples = None  # a weak method of the training under way
         self.scales_loss = False  # a `GradScaler` of the job decides about gradients that are not finite
         self.batch = None  # the number, and the samples, of the last batch that a loop over a loader of the job took
+        _c.see_signals()
         self._handle = _c.made("join", ctypes.byref(joining))
         self._state = JobState()
         self._first_ends = []  # of trainings that may still be under way
@@ -286,6 +288,7 @@ class Job(NotCopied):
         self._state.keep(kind, owner)
 
 
+@after_waits
 def _leave(handle, first_ends, process):
     if os.getpid() != process:
         return  # forked: the job is the parent's

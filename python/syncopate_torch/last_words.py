@@ -89,19 +89,26 @@ def wait_until_read():
 
 
 def tell_and_fail(error):
-    """Of an error that no call of the script can raise: prints its traceback, and lets the process end with status 1."""
-    sys.excepthook(type(error), error, error.__traceback__)
+    """Of an error that no call of the script can raise: prints its traceback, and lets the process end with status 1; for a
+    SystemExit as `sys.exit` does."""
+    status = 1
+    if not isinstance(error, SystemExit):
+        sys.excepthook(type(error), error, error.__traceback__)
+    elif error.code is None or isinstance(error.code, int):
+        status = error.code or 0
+    else:
+        print(error.code, file=sys.stderr)
     wait_until_read()
-    _fail_at_exit()
+    _end_with(status)
 
 
-def _fail_at_exit():
+def _end_with(status):
     """Python ignores what it calls at its end. The C library takes the status of the last call of `exit`, also of one by a
     function that `exit` calls."""
     library = ctypes.CDLL(None)
     at_exit = library.__cxa_atexit
     at_exit.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
-    at_exit(ctypes.cast(library.exit, ctypes.c_void_p), 1, None)
+    at_exit(ctypes.cast(library.exit, ctypes.c_void_p), status, None)
 
 
 def _unread_bytes():

@@ -10,10 +10,11 @@ import torch
 
 from syncopate_torch import _c
 from syncopate_torch.alignment import HEARD_NOW_AND_THEN, Alignment, resolved_options
-from syncopate_torch.errors import ConfigError
+from syncopate_torch.errors import ConfigError, Error
 from syncopate_torch.flat import frozen_tensors
 from syncopate_torch.given_numbers import MOST_32, shown, whole
-from syncopate_torch.last_words import ending_error, is_success, wait_until_read, words_of
+from syncopate_torch.interruption import SIGNALS, after_waits
+from syncopate_torch.last_words import ending_error, is_success, wait_until_read
 from syncopate_torch.overlap import GradientHooks
 from syncopate_torch.progress import Progress
 from syncopate_torch.replica import Replica
@@ -74,7 +75,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None,
                                 alone=self._is_alone(given), skips=given.get("on-nan") == "skip")
         self._sums = []
-        self._handle = self._start(scheme, options, batch_size)
+        self._handle = self._replica.training = self._start(scheme, options, batch_size)
         self._progress.adds_own = job.size == 1 or scheme_name in HEARD_NOW_AND_THEN
         self._alignment = Alignment(job, weakref.WeakMethod(self._step_without_samples), self._progress, scheme_name, given)
         # The replica lives until then: others may go on, and this worker's replica with them.
@@ -180,12 +181,17 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self.expect_no_pass("align")
         if self._job.size == 1:
             return
-        with self._replica.gradients_kept():
-            for each in self._sums:
-                each.rest()
-            self._alignment.align(place)
-            for each in self._sums:
-                each.wake()
+        try:
+            with self._replica.gradients_kept():
+                for each in self._sums:
+                    each.rest()
+                self._alignment.align(place)
+                for each in self._sums:
+                    each.wake()
+        except BaseException as error:
+            if not isinstance(error, Error):  # of the handler of a signal, in the middle of it
+                self.abandon(error)
+            raise
         self._progress.alignments += 1
         self._progress.follow()
 
@@ -327,7 +333,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """Ends the job for all workers: this one leaves its loop by an exception, whose message the others get. Nothing
         happens once the block has ended, and before the training has begun."""
         if self._end is not None and self._end.alive:
-            _abandon(self._handle, self._replica, error)
+            self._replica.abandon(error)
 
     def __enter__(self):
         return self
@@ -396,13 +402,7 @@ def _rates_of(optimizer):
     return [None if rate is None else float(rate) for rate in rates]
 
 
-def _abandon(training, replica, error):
-    """Once: an exit that follows from the error is not the reason."""
-    if not replica.is_abandoned:
-        replica.is_abandoned = True
-        _c.call("training_abandon", training, _c.text(words_of(error)))
-
-
+@after_waits
 def _close(training, replica, sums, alignment, progress, earlier_error, process):
     """At the end of the script, or of the optimizer's life."""
     if os.getpid() != process:
@@ -410,7 +410,7 @@ def _close(training, replica, sums, alignment, progress, earlier_error, process)
     error = ending_error()
     if error is not None and error is not earlier_error:
         wait_until_read()
-        _abandon(training, replica, error)
+        replica.abandon(error)
     if not replica.is_abandoned:  # else nobody waits for this worker, and some may never rest
         progress.loop_has_ended = True
         replica.tells = True
@@ -418,6 +418,7 @@ def _close(training, replica, sums, alignment, progress, earlier_error, process)
             each.rest()
     alignment.leave()
     all_rest = not replica.is_abandoned and _finish(training, replica)
+    replica.training = None
     _c.call("training_close", training)
     for each in sums:
         each.end(all_rest)
@@ -426,7 +427,8 @@ def _close(training, replica, sums, alignment, progress, earlier_error, process)
 def _finish(training, replica):
     """At the end of a script that does not call `finish`; else it does nothing. False: the job has ended by an error."""
     try:
-        _c.call("training_finish", training)
+        with SIGNALS.of_training(replica.abandon):
+            _c.call("training_finish", training)
     except BaseException as error:  # also KeyboardInterrupt
         replica.tell(error)
         return False

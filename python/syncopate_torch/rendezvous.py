@@ -3,7 +3,6 @@ import contextlib
 import ctypes
 import functools
 import ipaddress
-import itertools
 import os
 import pathlib
 import socket
@@ -15,12 +14,13 @@ from torch.distributed.rendezvous import rendezvous
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError, Error
 from syncopate_torch.hosts import close_later
+from syncopate_torch.interruption import after_waits
 from syncopate_torch.job import Job, current_job, init
 from syncopate_torch.launched_options import warn_without_effect
 
 _COORDINATOR = "syncopate/coordinator"  # its key in the store
 
-_jobs = itertools.count()
+_jobs = 0
 
 # What the initialisation env:// of torch.distributed needs.
 _OF_ENV = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
@@ -64,10 +64,13 @@ def job_across_hosts(scheme, options, timeout):
     if os.environ["WORLD_SIZE"] in ("1", os.environ.get("LOCAL_WORLD_SIZE")):
         return None
     store, rank, size = next(rendezvous("env://"))
-    number = next(_jobs)  # a store may serve several jobs of this process
+    global _jobs
+    number = _jobs  # a store may serve several jobs of this process
     # Its run folder is whole once every worker has left.
     close = functools.partial(_c.call, "host_close")
-    return _join_by_store(distributed.PrefixStore(f"syncopate-job-{number}", store), rank, size, close, scheme, options, timeout)
+    job = _join_by_store(distributed.PrefixStore(f"syncopate-job-{number}", store), rank, size, close, scheme, options, timeout)
+    _jobs = number + 1  # not of a job that this process did not come into: the others may still wait in it
+    return job
 
 
 def _join_by_store(store, rank, size, close, scheme=None, options=None, timeout=0.0):
@@ -118,6 +121,7 @@ def _forget(store, rank):
             store.delete_key(_COORDINATOR)
 
 
+@after_waits
 def _leave_and_close(leave, close, host, process):
     if os.getpid() != process:
         return  # forked: the coordinator's thread is missing here

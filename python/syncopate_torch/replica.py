@@ -7,7 +7,8 @@ from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.flat import FlatTensors, expect_apart, trained_tensors, untrained_tensors
 from syncopate_torch.gradients import FlatGradients, OwnGradients
-from syncopate_torch.last_words import tell_and_fail
+from syncopate_torch.interruption import SIGNALS
+from syncopate_torch.last_words import tell_and_fail, words_of
 from syncopate_torch.rules import expect_whole_steps
 from syncopate_torch.wrapped import WrappedTensors
 
@@ -43,6 +44,7 @@ class Replica:
             self._vectors[_c.GRADIENTS] = self.grads.vector
         self.is_abandoned = False  # the script has ended the job by an error
         self.tells = False  # of what a callback raises: no call of the script is there to raise it
+        self.training = None  # of the C interface, while it has one
         self._has_raised = False  # the error of the training, to the script or its user
         self._is_released = False
         self._failure = None
@@ -67,7 +69,8 @@ class Replica:
     def called(self, function, *arguments):
         """Calls a function that may call back. Errors: first those of a callback."""
         try:
-            return function(*arguments)
+            with SIGNALS.of_training(self.abandon):
+                return function(*arguments)
         except BaseException:
             self._has_raised = True
             raise
@@ -76,6 +79,12 @@ class Replica:
                 self._has_raised = True
                 failure, self._failure = self._failure, None
                 raise failure
+
+    def abandon(self, error):
+        """Ends the job for all workers, once: an exit that follows from the error is not the reason."""
+        if not self.is_abandoned and self.training is not None:
+            self.is_abandoned = True
+            _c.call("training_abandon", self.training, _c.text(words_of(error)))
 
     def tell(self, error):
         """Of an error that no call of the script is there to raise, unless one has raised what ended the training."""

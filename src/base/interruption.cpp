@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "base/errors.hpp"
-
 namespace syncopate::interruption {
 namespace {
 
@@ -24,7 +22,7 @@ bool is_requested() {
 
 void throw_if_requested() {
   if (is_requested()) {
-    throw Cancelled(reason);
+    throw Interrupted();
   }
 }
 

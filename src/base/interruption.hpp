@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <functional>
 
+#include "base/errors.hpp"
 #include "base/mutex.hpp"
 #include "base/time.hpp"
 
@@ -22,10 +23,16 @@ void ask(std::function<bool()> requested);
 inline constexpr const char* reason =
     "the program was interrupted while it waited for the other workers";
 
+/// A wait was ended in this way.
+class Interrupted : public Cancelled {
+ public:
+  Interrupted() : Cancelled(reason) {}
+};
+
 /// Asks. False in a thread that has not called `ask`.
 bool is_requested();
 
-/// Errors: Cancelled, if it is.
+/// Errors: Interrupted, if it is.
 void throw_if_requested();
 
 /// Waits until `ready`, which is called under the mutex. False: the wait is interrupted. Returns

@@ -59,15 +59,19 @@ template <class Ready>
 void StepHandover::await(MutexLock& lock, const Ready& ready) {
   if (!interruption::wait(lock, turned_, ready)) {
     end_worker(lock);
-    throw Cancelled(interruption::reason);
+    throw interruption::Interrupted();
   }
 }
 
-/// A coordinator that does not answer leaves the worker where it waits.
 void StepHandover::end_worker(MutexLock& lock) NO_THREAD_SAFETY_ANALYSIS {
   lock.unlock();
   abandon(interruption::reason);
   lock.lock();
+  await_end_of_abandoned(lock);
+}
+
+/// A coordinator that does not answer leaves the worker where it waits.
+void StepHandover::await_end_of_abandoned(MutexLock& lock) {
   const auto has_ended = [this]() REQUIRES(mutex_) { return ended_; };
   if (!turned_.wait_for(lock.native(), time_to_end, has_ended)) {
     if (world_ != nullptr) {
@@ -79,6 +83,10 @@ void StepHandover::end_worker(MutexLock& lock) NO_THREAD_SAFETY_ANALYSIS {
 
 void StepHandover::await_end() {
   MutexLock lock(mutex_);
+  if (!abandoned_.empty()) {
+    await_end_of_abandoned(lock);
+    return;
+  }
   await(lock, [this]() REQUIRES(mutex_) { return ended_; });
 }
 

@@ -104,6 +104,7 @@ class StepHandover {
   template <class Ready>
   void await(MutexLock& lock, const Ready& ready) REQUIRES(mutex_);
   void end_worker(MutexLock& lock) REQUIRES(mutex_);
+  void await_end_of_abandoned(MutexLock& lock) REQUIRES(mutex_);
   void throw_if_ended() const REQUIRES(mutex_);
   void wake_worker();
   /// Blocks the worker's task until `came` returns something, or the loop has left.

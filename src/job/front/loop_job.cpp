@@ -21,6 +21,13 @@ namespace {
 /// For the programs of another launcher to start on this host.
 constexpr Duration time_to_come = std::chrono::seconds(600);
 
+/// Jobs that this process has joined by a launcher of another kind than `syncopate run`. One that it
+/// did not come into has the same number when it tries again, as the others have that wait.
+std::atomic<unsigned>& jobs_so_far() {
+  static std::atomic<unsigned> jobs = 0;
+  return jobs;
+}
+
 /// Errors: ConfigError, for a rank that the job does not have.
 ProgramLaunch launch_of(const JobEntry& entry) {
   if (entry.rank >= entry.size) {
@@ -69,14 +76,16 @@ LoopJob::Member::Member(const InitOptions& options)
   if (launch_) {
     node_.emplace(*launch_, options.wait_limit);
   }
+  if (launcher) {
+    ++jobs_so_far();
+  }
 }
 
 /// Worker 0 becomes the host of the others. A process may be in one job after another.
 ProgramLaunch LoopJob::Member::launch_by(const Launch& launcher) {
   constexpr const char* advice = "start them by `syncopate run` on one host";
   expect_one_host(launcher, advice);
-  static std::atomic<unsigned> jobs = 0;
-  const std::string job = fmt::format("{}-program-{}", launcher.job, jobs++);
+  const std::string job = fmt::format("{}-program-{}", launcher.job, jobs_so_far().load());
   if (launcher.rank == 0) {
     host_ = std::make_unique<ProgramHostThread>(launcher.size);
     host_->publish(job);

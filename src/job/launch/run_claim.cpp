@@ -112,22 +112,29 @@ RunClaim::~RunClaim() {
 }
 
 void RunClaim::go_on_from(const std::filesystem::path& checkpoint, std::uint64_t round) {
-  const RunFolder folder(request_.config.run_dir);
   checkpoint_ = checkpoint;
+  replace_config();
+  keep_rounds_up_to(RunFolder(request_.config.run_dir).evaluations(), round);
+}
+
+void RunClaim::begin_again() {
+  replace_config();
+  const auto evaluations = RunFolder(request_.config.run_dir).evaluations();
+  if (is_there(evaluations)) {
+    write_file(evaluations, "");
+  }
+}
+
+/// Keeps what the run that ended has written, for `restore`; its summary is none of the new one.
+void RunClaim::replace_config() {
+  const RunFolder folder(request_.config.run_dir);
   for (const auto& path : {folder.config(), folder.evaluations(), folder.summary()}) {
     if (is_there(path)) {
       earlier_[path] = read_file(path);
     }
   }
   write_config(request_.config);
-  keep_rounds_up_to(folder.evaluations(), round);
   std::filesystem::remove(folder.summary());
-}
-
-void RunClaim::begin_again() {
-  const std::filesystem::path config = RunFolder(request_.config.run_dir).config();
-  earlier_[config] = read_file(config);
-  write_config(request_.config);
 }
 
 void RunClaim::restore() const {

@@ -38,7 +38,7 @@ class RunClaim {
   /// Errors: DataError.
   void go_on_from(const std::filesystem::path& checkpoint, std::uint64_t round);
 
-  /// Of a resumed run that has no checkpoint: writes its configuration. Errors: DataError.
+  /// Of a resumed run that has no checkpoint: the same, without any evaluation. Errors: DataError.
   void begin_again();
 
   /// The checkpoint of `go_on_from`.
@@ -47,6 +47,7 @@ class RunClaim {
   void keep() { kept_ = true; }
 
  private:
+  void replace_config();
   void give_up();
   void restore() const;
 

@@ -128,7 +128,9 @@ bool ProgramHost::prepare() {
     }
     check_time();
     check_ends();
+    check_gone();
   }
+  check_gone();
   check_definitions();
   return true;
 }
@@ -248,16 +250,21 @@ void ProgramHost::lose(NodeId node) {
     return;
   }
   program->second.gone = true;
-  if (trains_ || failure_) {
-    return;
+  if (!trains_ && !failure_) {
+    check_gone();
   }
+}
+
+/// Errors: Error, for one that has gone where another one waits for it.
+void ProgramHost::check_gone() const {
   const bool awaited = std::ranges::any_of(programs_, [](const auto& other) {
     return !other.second.gone && other.second.definition.has_value();
   });
-  if (awaited || !introduced_) {
-    throw Error(fmt::format("worker {} (pid {} on {}) has ended before training began",
-                            program->second.rank, program->second.hello.pid(),
-                            program->second.hello.host()));
+  for (const auto& [node, program] : programs_) {
+    if (program.gone && (awaited || !introduced_)) {
+      throw Error(fmt::format("worker {} (pid {} on {}) has ended before training began",
+                              program.rank, program.hello.pid(), program.hello.host()));
+    }
   }
 }
 

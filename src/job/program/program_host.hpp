@@ -88,6 +88,7 @@ class ProgramHost {
   bool all_defined() const;
   void check_time() const;
   void check_ends() const;
+  void check_gone() const;
   void check_definitions() const;
   void train();
   void send_to_all(const wire::ToProgram& message);

@@ -124,7 +124,12 @@ wire::Training ProgramNode::define(const LoopDefinition& definition) {
   wire::FromProgram message;
   *message.mutable_definition() = to_wire(definition);
   post(world_.transport(), message);
-  return mail_.receive(&wire::ToProgram::has_training).training();
+  try {
+    return mail_.receive(&wire::ToProgram::has_training).training();
+  } catch (const interruption::Interrupted&) {
+    close();  // the others count on the training of this one
+    throw;
+  }
 }
 
 void ProgramNode::ask(const SharedDataset& dataset, const LeaseRequest& request) {

@@ -40,7 +40,7 @@ class ProgramNode {
   void close();
 
   /// Says what this program trains, and waits until all programs have said so. Errors: ConfigError,
-  /// where they differ; the error that ended the job.
+  /// where they differ; the error that ended the job; Interrupted, after which this node has left.
   wire::Training define(const LoopDefinition& definition);
 
   /// A dataset that all programs share: its number among theirs, and its length.
