@@ -1,4 +1,4 @@
-"""Workers of which one waits in vain, for interrupts_test.py: interrupts_scripts.py waits HOW."""
+"""Workers of which one waits in vain, for interrupts_test.py: interrupts_scripts.py NAME [HOW]."""
 import os
 import signal
 import sys
@@ -6,7 +6,6 @@ import sys
 import scripts
 import syncopate_torch as syncopate
 import torch
-
 
 kept = []
 
@@ -22,14 +21,37 @@ class Loop:
         scripts.take_steps(self.optimizer, self._network, self._points, self._labels, 1)
 
 
-def interrupt(number, frame):
-    """Ctrl-C while the worker waits, however early the test sends it."""
+def is_wait(frame):
+    """True in the handler of a signal that came while a call waits."""
     while frame is not None:
         code = frame.f_code
         if (os.path.basename(code.co_filename), code.co_name) in (("interruption.py", "_look"), ("_c.py", "wait")):
-            raise KeyboardInterrupt
+            return True
         frame = frame.f_back
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    return False
+
+
+def on_interrupt(act):
+    """Calls `act` when SIGINT has come and the worker waits, however early the test sends it."""
+
+    def handler(_number, frame):
+        if is_wait(frame):
+            act()
+        else:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+
+    signal.signal(signal.SIGINT, handler)
+    signal.signal(signal.SIGALRM, handler)
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+def pause():
+    """Until the test sends SIGUSR1."""
+    print("ready", flush=True)
+    signal.pause()
 
 
 def of_training(job, how):
@@ -42,20 +64,70 @@ def of_training(job, how):
 
 def waits(how):
     """The last worker, or the first one in `leave`, waits for the other, which pauses, and then does the same."""
-    signal.signal(signal.SIGINT, interrupt)
-    signal.signal(signal.SIGALRM, interrupt)
-    signal.signal(signal.SIGUSR1, lambda *_: None)  # ends the pause
+    on_interrupt(interrupt)
     if how == "init":
         print("ready", flush=True)
     job = syncopate.init("esync" if how == "align" else "ssgd")
     before = {"group": lambda: job.open_group([0, 1]), "optimizer": lambda: Loop(job), "leave": job.leave}
     wait = before[how] if how in before else of_training(job, how)
-    print("ready", flush=True)
     if job.rank == (1 if how == "leave" else 0):
-        signal.pause()
+        pause()
+    else:
+        print("ready", flush=True)
     wait()
 
 
+def catches():
+    """A script that goes on after an interrupted `align`."""
+    on_interrupt(interrupt)
+    job = syncopate.init("ssgd")
+    align = of_training(job, "align")
+    if job.rank == 0:
+        pause()
+        align()
+    print("ready", flush=True)
+    try:
+        align()
+    except KeyboardInterrupt:
+        align()
+
+
+def handles(how):
+    """The last worker waits in a step, or at its end, and the handlers of its signals do more than to raise."""
+    job = syncopate.init("ssgd")
+    step = of_training(job, "step")
+
+    def leave():
+        job.leave()
+        sys.exit(5)
+
+    on_interrupt({"leaves": leave, "raises twice": interrupt, "steps": step, "exits": lambda: sys.exit(5),
+                  "goes on": lambda: print("handled", flush=True)}[how])
+    if how == "raises twice":
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
+    if job.rank == 0:
+        pause()
+    else:
+        print("ready", flush=True)
+    if how != "exits":
+        step()
+
+
+def joins_again():
+    """Worker 0 gives up when the other does not come, and tries again."""
+    if os.environ["RANK"] == "0":
+        on_interrupt(interrupt)
+        print("ready", flush=True)
+        try:
+            syncopate.init()
+        except KeyboardInterrupt:
+            print("again", flush=True)
+    print("ready", flush=True)
+    job = syncopate.init()
+    print(f"sum {job.allreduce(torch.ones(1)).item()}")
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGUSR1, lambda *_: None)  # ends a pause
     torch.set_num_threads(1)
     globals()[sys.argv[1]](*sys.argv[2:])

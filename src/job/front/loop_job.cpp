@@ -21,8 +21,8 @@ namespace {
 /// For the programs of another launcher to start on this host.
 constexpr Duration time_to_come = std::chrono::seconds(600);
 
-/// Jobs that this process has joined by a launcher of another kind than `syncopate run`. One that it
-/// did not come into has the same number when it tries again, as the others have that wait.
+/// Jobs that this process has joined without `syncopate run`. One that it did not come into keeps
+/// its number when it tries again: the others may wait in it.
 std::atomic<unsigned>& jobs_so_far() {
   static std::atomic<unsigned> jobs = 0;
   return jobs;

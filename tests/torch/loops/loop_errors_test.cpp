@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cmath>
+#include <future>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -346,6 +347,24 @@ TEST(LoopErrorsTest, BuffersAtTheEnd) {
     });
     EXPECT_EQ(errors, std::vector<std::string>(2));
   }
+}
+
+TEST(LoopErrorsTest, TrainingWithAProgramThatHasLeft) {
+  std::promise<void> left;
+  const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
+    {
+      TorchJob job = init({.entry = entry});
+      if (entry.rank == 0) {
+        left.get_future().wait();
+        Linear net;
+        torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1));
+        DistributedOptimizer(job, net, sgd, {.batch_size = 4});
+      }
+    }
+    left.set_value();
+  });
+  EXPECT_THAT(errors[0], HasSubstr("has ended before training began"));
+  EXPECT_EQ(errors[1], "");
 }
 
 }  // namespace
