@@ -16,7 +16,6 @@ class Signals:
 
     def __init__(self):
         self._error = None  # the first that a handler has raised
-        self._handles = False
         self._deferred = []
         self._training = None  # a function that ends it
         self._looks = self._look()
@@ -30,9 +29,7 @@ class Signals:
         while True:
             try:
                 try:
-                    self._handles = False
                     yield int(self._error is not None or bool(self._deferred))
-                    self._handles = True
                     ctypes.pythonapi.PyErr_CheckSignals()
                 except GeneratorExit:
                     return
@@ -53,16 +50,16 @@ class Signals:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        self._training = abandon
+        before, self._training = self._training, abandon  # a handler may call another one, which is refused
         try:
             yield
         finally:
-            self._training = None
+            self._training = before
 
     @property
     def handles(self):
         """True in a handler that came while a call waits, whose objects are in use."""
-        return self._handles and threading.current_thread() is threading.main_thread()
+        return self._looks.gi_running and threading.current_thread() is threading.main_thread()
 
     def defer(self, function):
         """Calls it once the call that waits has ended, which is interrupted."""
@@ -70,7 +67,7 @@ class Signals:
 
     def after_call(self):
         """Errors: that of a handler, if it has raised one."""
-        if (self._error is None and not self._deferred) or self._handles or (
+        if (self._error is None and not self._deferred) or self._looks.gi_running or (
                 threading.current_thread() is not threading.main_thread()):
             return
         error, self._error = self._error, None
