@@ -129,10 +129,12 @@ class FlatTensors:
             tensor.data = view
 
     def release(self):
-        """Gives the tensors memory of their own; the vector is empty afterwards."""
-        for tensor in self.tensors:
-            tensor.data = tensor.data.clone()
-        self.vector.values = self.vector.values.new_empty(0)
+        """Gives the tensors memory of their own, with which a script may train on, also where this happens in
+        `torch.inference_mode`; the vector is empty afterwards."""
+        with torch.inference_mode(False), torch.no_grad():
+            for tensor in self.tensors:
+                tensor.data = tensor.data.clone()
+            self.vector.values = self.vector.values.new_empty(0)
 
 
 def _let_go(_memory):

@@ -15,9 +15,12 @@ class SampleScheduler:
     def __init__(self, job, scheduler, optimizer, every):
         if not every > 0:
             raise ConfigError(f"a scheduler needs a number of samples above 0 between its steps, found {every}")
+        if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
+            raise ConfigError("a ReduceLROnPlateau follows a loss, not samples: give it no job.scheduler, and call its step(loss) on "
+                              "all workers after align(), with a loss that they have reduced")
         #: The scheduler of torch.optim.
         self.scheduler = scheduler
-        for each in (scheduler, *getattr(scheduler, "_schedulers", ())):
+        for each in _with_parts(scheduler):
             if each.optimizer is optimizer:  # which follows this one, and would never end
                 each.optimizer = weakref.proxy(optimizer)
         self._every = every
@@ -60,9 +63,18 @@ class SampleScheduler:
         return self.scheduler.optimizer.param_groups
 
 
+def _with_parts(scheduler):
+    """It, and those that it consists of, such as the parts of a SequentialLR, which may have parts themselves."""
+    yield scheduler
+    for part in getattr(scheduler, "_schedulers", ()):
+        yield from _with_parts(part)
+
+
 def _plain(state):
     """Without the functions that some schedulers of older versions of torch put there: those of a new one are the same."""
-    return {name: value for name, value in state.items() if not callable(value)}
+    if isinstance(state, dict):
+        return {name: _plain(value) for name, value in state.items() if not callable(value)}
+    return [_plain(value) for value in state] if isinstance(state, list) else state
 
 
 def _copied(value):

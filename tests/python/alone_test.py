@@ -182,9 +182,24 @@ class Alone(AloneTest):
         with self.refused("of a dataset of 50 samples and batches of 8; found 51 and 16"):
             other.sampler(range(51), batch_size=16)
 
+    def test_a_scheduler_that_follows_a_loss(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        with self.assertRaisesRegex(syncopate.ConfigError, "follows a loss, not samples"):
+            self.job.scheduler(torch.optim.lr_scheduler.ReduceLROnPlateau(self.sgd), optimizer, every=64)
+
+    def test_a_finish_in_inference_mode(self):
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
+        self.backward()
+        with torch.inference_mode():
+            optimizer.finish()
+        self.backward()  # the script trains on by itself
+        self.assertFalse(any(parameter.is_inference() for parameter in self.network.parameters()))
+
     def test_a_scheduler_of_rate_and_momentum_goes_on(self):
         rates = torch.optim.lr_scheduler
-        kinds = [lambda each: rates.OneCycleLR(each, 0.4, total_steps=8)]
+        kinds = [lambda each: rates.OneCycleLR(each, 0.4, total_steps=8),
+                 lambda each: rates.SequentialLR(each, [rates.LinearLR(each, 0.5, 1, 3),
+                                                        rates.OneCycleLR(each, 0.4, total_steps=8)], [2])]
         if torch.__version__ > "2":  # before, the state of the other one cannot be copied
             kinds.append(lambda each: rates.CyclicLR(each, 0.1, 0.4, step_size_up=6))
         for make in kinds:
