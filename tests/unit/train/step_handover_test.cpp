@@ -173,22 +173,27 @@ class InterruptedLoopTest : public StepHandoverTest {
     loop_.end(failure);
   }
 
+  /// A job that ends as its coordinator would end it.
+  void attach_to_job() {
+    loop_.attach(world_, [this](const std::string& reason) {
+      reasons_.push_back(reason);
+      world_.cancel(std::make_exception_ptr(DataError("worker 0: interrupted")));
+    });
+  }
+
   bool interrupts_ = true;
+  std::vector<std::string> reasons_;  ///< for which the job was ended
 };
 
 TEST_F(InterruptedLoopTest, EndsTheJobAndThenItsStep) {
-  std::vector<std::string> reasons;
-  loop_.attach(world_, [&](const std::string& reason) {
-    reasons.push_back(reason);
-    world_.cancel(std::make_exception_ptr(DataError("worker 0: interrupted")));
-  });
+  attach_to_job();
   std::thread worker([this] { work(); });
   loop_.begin();
   EXPECT_THROW(loop_.step({.samples = 1}), Cancelled);
   EXPECT_TRUE(loop_.has_ended());
   EXPECT_THROW(loop_.step({.samples = 1}), DataError);  // by which the job has ended
   loop_.abandon("the script has ended");                // reports it to nobody again
-  EXPECT_THAT(reasons, ElementsAre(interruption::reason));
+  EXPECT_THAT(reasons_, ElementsAre(interruption::reason));
   worker.join();
 }
 
@@ -201,16 +206,12 @@ TEST_F(InterruptedLoopTest, EndsItsWorkerWhereNobodyEndsTheJob) {
 }
 
 TEST_F(InterruptedLoopTest, EndsTheJobAndThenItsWaitForTheEnd) {
-  std::vector<std::string> reasons;
-  loop_.attach(world_, [&](const std::string& reason) {
-    reasons.push_back(reason);
-    world_.cancel(std::make_exception_ptr(DataError("worker 0: interrupted")));
-  });
+  attach_to_job();
   std::thread worker([this] { work(); });
   loop_.begin();
   loop_.leave();
   EXPECT_THROW(loop_.await_end(), Cancelled);
-  EXPECT_THAT(reasons, ElementsAre(interruption::reason));
+  EXPECT_THAT(reasons_, ElementsAre(interruption::reason));
   worker.join();
 }
 
