@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "kernels/blocks.hpp"
 #include "kernels/optimizer_steps.hpp"
 #include "kernels/reduce.hpp"
 #include "scheme/late_mean.hpp"
@@ -101,7 +102,7 @@ Outcome LocalRounds::after_backward(Replica& replica, const StepFacts& facts) {
     outcome.exchanges = {background_.taken()};
   }
   if (due && !blocks()) {
-    const StepInfo info = contribute(replica);
+    const StepInfo info = contribute(replica, outcome.spent);
     background_.begin(round_, info, sync_values());
   } else if (due) {
     SyncRound sync_round = synchronize_now(replica, outcome.spent);
@@ -178,12 +179,22 @@ void LocalRounds::accumulate(const StepFacts& facts) {
   pending_.requests.merge(facts.requests);
 }
 
+void LocalRounds::save_change(std::span<const float> params) {
+  contributed_.resize(params.size());
+  in_blocks(params.size(), [&](std::size_t first, std::size_t count) {
+    const std::span<const float> own = params.subspan(first, count);
+    const std::span<float> change = mean_.all().subspan(first, count);
+    std::ranges::copy(own, std::span(contributed_).subspan(first, count).begin());
+    std::ranges::copy(own, change.begin());
+    add_scaled(change, -1, std::span(global_).subspan(first, count));
+  });
+}
+
 /// Saves a copy of the replica, writes Δ_i to `mean_`, and returns the step info of the round.
-StepInfo LocalRounds::contribute(Replica& replica) {
-  assign(contributed_, replica.view(ReplicaVector::params));
+StepInfo LocalRounds::contribute(Replica& replica, Spent& spent) {
+  const TimePoint begun = clock_.now();
+  save_change(replica.view(ReplicaVector::params));
   assign(contributed_buffers_, replica.view(ReplicaVector::buffers));
-  std::copy(contributed_.begin(), contributed_.end(), mean_.all().begin());
-  add_scaled(mean_.all(), -1, global_);
   mean_buffers_ = contributed_buffers_;
   if (control_) {
     control_->contribute(mean_control_);
@@ -194,27 +205,42 @@ StepInfo LocalRounds::contribute(Replica& replica) {
   }
   ++round_.value;
   contribution_ = {.steps = std::exchange(pending_steps_, 0), .samples = pending_.samples};
+  contributing_ = clock_.now() - begun;
+  spent.communicate += contributing_;
   return std::exchange(pending_, {});
+}
+
+/// The step of the outer optimizer, where there is one, and its result in the replica.
+void LocalRounds::move_model(bool moves, std::span<float> params) {
+  if (moves) {
+    outer_->begin_step(options_.outer_rate);
+  }
+  in_blocks(params.size(), [&](std::size_t first, std::size_t count) {
+    const std::span<float> model = std::span(global_).subspan(first, count);
+    if (moves) {
+      outer_->apply(first, model, mean_.all().subspan(first, count), -1);
+    }
+    replace(params.subspan(first, count), std::span(contributed_).subspan(first, count), model);
+  });
 }
 
 SyncRound LocalRounds::apply_result(const Averaging::Result& result, Replica& replica,
                                     Spent& spent) {
   const TimePoint begun = clock_.now();
-  if (result.round_info.sync_round.samples > 0) {  // else not even a momentum changes the model
-    outer_->begin_step(options_.outer_rate);
-    outer_->apply(0, global_, mean_.all(), -1);
+  const bool moves = result.round_info.sync_round.samples > 0;  // else not even by a momentum
+  if (moves) {
     global_buffers_ = mean_buffers_;
     if (control_) {
       control_->on_mean(mean_control_);
     }
   }
-  replace(replica.view(ReplicaVector::params), contributed_, global_);
+  move_model(moves, replica.view(ReplicaVector::params));
   take_late_mean(replica.view(ReplicaVector::buffers), contributed_buffers_, global_buffers_);
   replica.store(ReplicaVector::params);
   replica.store(ReplicaVector::buffers);
   const Duration applied = clock_.now() - begun;
   spent.communicate += applied;
-  communicated_ = result.communicated + applied;
+  communicated_ = contributing_ + result.communicated + applied;
   SyncRound sync_round = result.round_info.sync_round;
   sync_round.own_since = pending_.samples;
   sync_round.own = contribution_;
@@ -222,7 +248,7 @@ SyncRound LocalRounds::apply_result(const Averaging::Result& result, Replica& re
 }
 
 SyncRound LocalRounds::synchronize_now(Replica& replica, Spent& spent) {
-  const StepInfo info = contribute(replica);
+  const StepInfo info = contribute(replica, spent);
   const Averaging::Result result = averaging_.synchronize(round_, info, sync_values());
   spent.communicate += result.communicated;
   spent.wait += result.round_info.waited;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -183,7 +184,9 @@ class LocalRounds : public AveragingScheme {
   bool blocks() const { return !options_.overlap || last_round_ || drains_; }
   void correct(Replica& replica, const StepFacts& facts);
   void accumulate(const StepFacts& facts);
-  StepInfo contribute(Replica& replica);
+  void save_change(std::span<const float> params);
+  StepInfo contribute(Replica& replica, Spent& spent);
+  void move_model(bool moves, std::span<float> params);
   SyncRound apply_result(const Averaging::Result& result, Replica& replica, Spent& spent);
   SyncRound synchronize_now(Replica& replica, Spent& spent);
   SyncRound finish_background(Replica& replica, Spent& spent);
@@ -202,6 +205,7 @@ class LocalRounds : public AveragingScheme {
   std::uint64_t pending_steps_ = 0;  ///< steps since the last contribution
   OwnContribution contribution_{};   ///< to the last round
   double step_factor_ = 1;           ///< on the rate of the step under way
+  Duration contributing_{};          ///< of the last contribution
   Duration communicated_{};
   LocalProgress progress_;
   std::optional<ControlVariates> control_;
