@@ -17,9 +17,8 @@ TEST(InBlocks, CoversAVectorOnceInOrder) {
   using Blocks = std::vector<std::pair<std::size_t, std::size_t>>;
   const auto blocks_of = [](std::size_t values) {
     Blocks blocks;
-    in_blocks(values, [&](std::size_t first, std::size_t count) {
-      blocks.emplace_back(first, count);
-    });
+    in_blocks(values,
+              [&](std::size_t first, std::size_t count) { blocks.emplace_back(first, count); });
     return blocks;
   };
   EXPECT_EQ(blocks_of(0), Blocks{});
