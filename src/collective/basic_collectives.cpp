@@ -93,10 +93,20 @@ void broadcast(Group& group, std::span<std::byte> bytes, Rank root) {
     return Rank{(counted + root.value) % group.size()};
   };
   if (rank > 0) {
-    const Rank parent = member(rank - std::bit_floor(rank));
-    const auto receive =
-        group.transport().start_receive(group.node(parent), group.tag(tags::broadcast), bytes);
-    group.await(*receive, parent, "broadcast");
+    const auto parent_of = [](std::uint32_t counted) { return counted - std::bit_floor(counted); };
+    const auto receive = group.transport().start_receive(group.node(member(parent_of(rank))),
+                                                         group.tag(tags::broadcast), bytes);
+    // Any of those between the root and this member may be the one that is late.
+    const auto missing = [&] {
+      std::vector<Rank> ranks;
+      for (std::uint32_t from = rank; from > 0;) {
+        from = parent_of(from);
+        ranks.insert(ranks.begin(), group.rank_in_job(member(from)));
+      }
+      return ranks;
+    };
+    group.await([&](TimePoint until) { receive->wait(until); },
+                {.operation = "broadcast", .missing = missing});
   }
   std::vector<std::unique_ptr<Transfer>> sends;
   for (std::uint32_t reach = rank == 0 ? 1 : 2 * std::bit_floor(rank); rank + reach < group.size();

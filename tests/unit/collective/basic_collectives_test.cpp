@@ -7,7 +7,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <numeric>
+#include <vector>
 
 #include "membership/member_link.hpp"
 #include "tests/support/simulated_group.hpp"
@@ -16,6 +19,7 @@ namespace syncopate {
 namespace {
 
 using testing::ElementsAre;
+using testing::UnorderedElementsAre;
 
 class Collectives : public testing::TestWithParam<std::uint32_t> {};
 
@@ -56,27 +60,44 @@ TEST_P(Collectives, NoRankPassesABarrierBeforeTheLastArrives) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, testing::Values(1, 2, 3, 4, 7, 8, 17));
 
-TEST(Allgather, NamesTheRanksThatDoNotCome) {
-  const auto missing = on_every_rank<std::vector<std::uint32_t>>(4, [](Group& group) {
+/// The ranks that each of four ranks misses in a collective, to which those of `late` do not come.
+std::vector<std::vector<std::uint32_t>> missing_in(const std::function<void(Group&)>& collective,
+                                                   const std::vector<Rank>& late) {
+  return on_every_rank<std::vector<std::uint32_t>>(4, [&](Group& group) {
     std::vector<std::uint32_t> ranks;
-    if (group.rank() == Rank{1} || group.rank() == Rank{2}) {
+    if (std::ranges::count(late, group.rank()) > 0) {
       group.world().sleep_for(std::chrono::hours(1));
       return ranks;
     }
     try {
-      barrier(group);
+      collective(group);
     } catch (const RanksMissing& error) {
       for (const Rank rank : error.wait().ranks) {
         ranks.push_back(rank.value);
       }
-      std::sort(ranks.begin(), ranks.end());
       EXPECT_NEAR(to_seconds(error.wait().waited), 60, 0.1);
     }
     group.world().sleep_for(std::chrono::hours(2));  // the others would take its end for a loss
     return ranks;
   });
-  EXPECT_THAT(missing[0], ElementsAre(1, 2));
-  EXPECT_THAT(missing[3], ElementsAre(1, 2));
+}
+
+TEST(Allgather, NamesTheRanksThatDoNotCome) {
+  const auto missing = missing_in([](Group& group) { barrier(group); }, {Rank{1}, Rank{2}});
+  EXPECT_THAT(missing[0], UnorderedElementsAre(1, 2));
+  EXPECT_THAT(missing[3], UnorderedElementsAre(1, 2));
+}
+
+TEST(Broadcast, NamesThoseOnTheWayFromTheRoot) {
+  const auto missing = missing_in(
+      [](Group& group) {
+        std::vector<float> values(3);
+        broadcast(group, values);
+      },
+      {Rank{0}});
+  EXPECT_THAT(missing[1], ElementsAre(0));
+  EXPECT_THAT(missing[2], ElementsAre(0));
+  EXPECT_THAT(missing[3], ElementsAre(0, 1));
 }
 
 }  // namespace
