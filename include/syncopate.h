@@ -411,6 +411,12 @@ SYNCOPATE_API syncopate_status syncopate_training_step(syncopate_training *train
  * finite. The library reads SYNCOPATE_GRADIENTS only then. Errors: also SYNCOPATE_CONFIG_ERROR, in a job of others. */
 SYNCOPATE_API syncopate_status syncopate_training_step_alone(syncopate_training *training, uint32_t samples, int finite);
 
+/* Called by all workers between two steps, where their programs have given all replicas the same parameters and buffers, such
+ * as those of an earlier moment: training goes on from these. Optimizers keep their states; a momentum over rounds begins
+ * again. No worker may have samples that others have not taken yet: where workers take steps of their own, all of them take
+ * some without samples first, whose rounds are the last before this call. Errors: those of syncopate_training_step. */
+SYNCOPATE_API syncopate_status syncopate_training_take_replica(syncopate_training *training);
+
 /* The loop takes no further step. Waits for the loops of all workers; then the replica holds the model of the job.
  * Errors: that which ended the job. */
 SYNCOPATE_API syncopate_status syncopate_training_finish(syncopate_training *training);

@@ -45,6 +45,15 @@ std::optional<SyncRound> Hogwild::leave(Replica& replica) {
   return rounds_.next({});
 }
 
+void Hogwild::take_replica(Replica& replica, const AllWorkers& workers) {
+  if (workers.first) {
+    model_.replace(replica.view(ReplicaVector::params));
+  }
+  workers.barrier();
+  model_.store_buffers(options_.self, replica.view(ReplicaVector::buffers), /*samples=*/0);
+  read_at_ = model_.counts().updates;
+}
+
 void Hogwild::read(Replica& replica) {
   model_.read(replica.view(ReplicaVector::params));
   replica.store(ReplicaVector::params);

@@ -36,6 +36,7 @@ class Hogwild : public Scheme {
   std::vector<WorkerPosition> positions() const override { return model_.positions(); }
   /// Copies the final shared parameters and the mean of all buffers into the replica.
   std::optional<SyncRound> leave(Replica& replica) override;
+  void take_replica(Replica& replica, const AllWorkers& workers) override;
 
  private:
   void read(Replica& replica);

@@ -164,6 +164,15 @@ void LocalRounds::initialise(Replica& replica) {
   outer_->load(options_.outer_state);
 }
 
+void LocalRounds::take_replica(Replica& replica, const AllWorkers& /*workers*/) {
+  initialise(replica);
+  assign(global_, replica.view(ReplicaVector::params));
+  assign(global_buffers_, replica.view(ReplicaVector::buffers));
+  contributed_ = global_;
+  contributed_buffers_ = global_buffers_;
+  outer_->load({});
+}
+
 void LocalRounds::correct(Replica& replica, const StepFacts& facts) {
   if (control_) {
     control_->correct(replica.view(ReplicaVector::grads), facts.samples);

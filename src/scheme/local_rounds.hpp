@@ -178,6 +178,8 @@ class LocalRounds : public AveragingScheme {
   void load_worker_states(const std::map<std::string, OptimizerState>& states) override;
   void agree_after_failures() override { averaging_.agree_after_failures(); }
   void restart() override { averaging_.restart(); }
+  /// The outer optimizer begins again: its momentum led from the former model.
+  void take_replica(Replica& replica, const AllWorkers& workers) override;
 
  private:
   void initialise(Replica& replica);

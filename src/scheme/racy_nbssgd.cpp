@@ -102,6 +102,17 @@ std::optional<SyncRound> RacyNbssgd::leave(Replica& replica) {
   return rounds_.next({});
 }
 
+/// Mini-batches that are not contributed yet are of the former model.
+void RacyNbssgd::take_replica(Replica& replica, const AllWorkers& workers) {
+  contribution_.discard();
+  if (workers.first) {
+    model_.replace(replica.view(ReplicaVector::params));
+  }
+  workers.barrier();
+  model_.store_buffers(group_.rank(), replica.view(ReplicaVector::buffers), /*samples=*/0);
+  read_at_ = model_.counts().updates;
+}
+
 ModelParts RacyNbssgd::model(Replica& replica) const {
   const std::span<const float> own = replica.view(ReplicaVector::buffers);
   buffers_.assign(own.begin(), own.end());
@@ -144,6 +155,11 @@ Outcome RacyServerNbssgd::commit(Replica& replica) {
   Outcome outcome = outcome_of(result, contribution_.requests());
   outcome.push_statuses = contribution_.committed(status_of(result.reply));
   return outcome;
+}
+
+void RacyServerNbssgd::take_replica(Replica& replica, const AllWorkers& workers) {
+  contribution_.discard();
+  ServerScheme::take_replica(replica, workers);
 }
 
 std::optional<SyncRound> RacyServerNbssgd::flush_pending(Replica& replica) {

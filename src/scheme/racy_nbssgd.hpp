@@ -74,6 +74,7 @@ class RacyNbssgd : public Scheme {
   std::optional<SyncRound> leave(Replica& replica) override;
   std::uint64_t discard_pending() override { return contribution_.discard(); }
   std::optional<SyncRound> flush_pending(Replica& replica) override;
+  void take_replica(Replica& replica, const AllWorkers& workers) override;
   /// The replica has the shared parameters after each step; its buffers are its own.
   ModelParts model(Replica& replica) const override;
   std::vector<WorkerPosition> positions() const override { return model_.positions(); }
@@ -112,6 +113,7 @@ class RacyServerNbssgd : public ServerScheme {
   std::uint32_t step_samples() const override { return options_.batch.size(); }
   std::uint64_t discard_pending() override { return contribution_.discard(); }
   std::optional<SyncRound> flush_pending(Replica& replica) override;
+  void take_replica(Replica& replica, const AllWorkers& workers) override;
 
  private:
   Outcome commit(Replica& replica);

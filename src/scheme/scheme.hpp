@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -133,6 +134,12 @@ struct Outcome {
   std::vector<BackgroundExchange> exchanges{};
 };
 
+/// What one worker needs to know of the others where all do the same.
+struct AllWorkers {
+  bool first = false;             ///< this worker is the one of rank 0
+  std::function<void()> barrier;  ///< returns when every worker has called it as often
+};
+
 /// A scheme answers one question after every backward pass: what happens to this replica now?
 ///
 /// It sees a replica, the facts of the step, and the cluster that it was built with. It knows no
@@ -185,6 +192,11 @@ class Scheme {
   /// Called when all workers continue at one moment, as in a resumed run: the scheme repeats
   /// measurements that it does not keep.
   virtual void restart() {}
+
+  /// Called between two steps, of all workers, where a program has given their replicas the same
+  /// parameters and buffers, and no synchronization with samples is under way: training goes on
+  /// from these. Optimizers keep their states. Errors: as `after_backward`.
+  virtual void take_replica(Replica& /*replica*/, const AllWorkers& /*workers*/) {}
 
   /// Bytes of values and replies that this worker received, as far as a scheme counts them.
   virtual std::uint64_t bytes_received() const { return 0; }

@@ -2,6 +2,24 @@
 
 namespace syncopate {
 
+/// The shards have taken all that was sent before, then the model, and then they are asked for it.
+void ServerScheme::take_replica(Replica& replica, const AllWorkers& workers) {
+  const std::span<float> params = replica.view(ReplicaVector::params);
+  const std::span<float> buffers = replica.view(ReplicaVector::buffers);
+  server_.settle();
+  workers.barrier();
+  if (workers.first) {
+    server_.upload(params, buffers);
+    server_.start(params, buffers);
+  }
+  workers.barrier();
+  if (!workers.first) {
+    server_.start(params, buffers);
+  }
+  replica.store(ReplicaVector::params);
+  replica.store(ReplicaVector::buffers);
+}
+
 Outcome PushPull::after_backward(Replica& replica, const StepFacts& facts) {
   const ServerClient::Result result =
       server_.work({.push = replica.view(ReplicaVector::grads),

@@ -39,6 +39,7 @@ class ServerScheme : public Scheme {
     server_.leave();
     return std::nullopt;
   }
+  void take_replica(Replica& replica, const AllWorkers& workers) override;
   void take_model(Replica& replica) override {
     server_.take_model(replica.view(ReplicaVector::params), replica.view(ReplicaVector::buffers));
     replica.store(ReplicaVector::params);

@@ -72,6 +72,10 @@ void SharedModel::load(std::span<const float> params, const Counts& done) {
   head_->updates = done.updates;
   head_->samples = done.samples;
   head_->loss_sum = done.loss_sum;
+  replace(params);
+}
+
+void SharedModel::replace(std::span<const float> params) {
   for (std::size_t i = 0; i < params.size(); ++i) {
     relaxed_store(params_[i], params[i]);
   }

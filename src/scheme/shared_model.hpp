@@ -43,6 +43,8 @@ class SharedModel {
 
   /// Sets the initial parameters and totals.
   void load(std::span<const float> params, const Counts& done);
+  /// Other parameters; no worker adds to them meanwhile.
+  void replace(std::span<const float> params);
   void read(std::span<float> params) const;
   /// params += after − before, value by value.
   void add_difference(std::span<const float> after, std::span<const float> before);

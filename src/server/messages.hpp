@@ -18,7 +18,7 @@ namespace syncopate {
 /// travel: the shard reads and writes the worker's shared memory.
 struct Request {
   enum class Kind : std::uint8_t {
-    upload = 1,  ///< the job's first parameters and buffers, from one worker, before any work
+    upload = 1,  ///< the model to go on from, from one worker, while none has work under way
     start = 2,   ///< wants parameters, buffers and its progress, as soon as the shard has a model
     work = 3,    ///< a push, a pull, or both
     leave = 4,   ///< the worker has done its last step; with a pull it will want the model

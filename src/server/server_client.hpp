@@ -50,8 +50,10 @@ class ServerClient {
 
   ServerClient(World& world, Options options);
 
-  /// Uploads the job's first model.
+  /// Uploads the job's first model, or one to go on from while no worker has work under way.
   void upload(std::span<const float> params, std::span<const float> buffers);
+  /// Waits for the answer to a push alone, if one is under way.
+  void settle() { await_owed(); }
   /// Downloads the model, once there is one, and this worker's own buffers.
   Reply start(std::span<float> params, std::span<float> buffers);
 

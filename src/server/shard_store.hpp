@@ -75,7 +75,7 @@ class ShardStore {
   /// compensation.
   bool keeps_answers() const { return compensation_.has_value(); }
 
-  /// The first model: parameters, and buffers for every worker.
+  /// The model to go on from: parameters, and buffers for every worker.
   void load(std::span<const float> params, std::span<const float> buffers);
 
   /// Whether the samples of the job are complete: the store then drops every push.

@@ -50,6 +50,17 @@ void StepHandover::step(const LoopStep& step) {
   await_turn(lock);
 }
 
+void StepHandover::take_replica() {
+  {
+    const MutexLock lock(mutex_);
+    replica_is_set_ = true;
+  }
+  wake_worker();
+  MutexLock lock(mutex_);
+  await(lock, [this]() REQUIRES(mutex_) { return !replica_is_set_ || ended_; });
+  throw_if_ended();
+}
+
 void StepHandover::await_turn(MutexLock& lock) {
   await(lock, [this]() REQUIRES(mutex_) { return turn_ != Turn::works || ended_; });
   throw_if_ended();
@@ -186,6 +197,7 @@ auto StepHandover::await_loop(const std::function<void()>& progressed, const Cam
     stepped = stepped_;
   }
   for (;;) {
+    take_set_replica();
     if (const auto found = came()) {
       return found;
     }
@@ -197,6 +209,22 @@ auto StepHandover::await_loop(const std::function<void()>& progressed, const Cam
       progressed();
     }
   }
+}
+
+/// The program waits meanwhile.
+void StepHandover::take_set_replica() {
+  {
+    const MutexLock lock(mutex_);
+    if (!replica_is_set_) {
+      return;
+    }
+  }
+  replica_set_();
+  {
+    const MutexLock lock(mutex_);
+    replica_is_set_ = false;
+  }
+  turned_.notify_all();
 }
 
 std::optional<std::uint32_t> StepHandover::samples_of_pass(

@@ -44,9 +44,10 @@ class StepHandover {
   void waits_by(std::shared_ptr<const ProgramWaits> waits) { waits_ = std::move(waits); }
   const std::shared_ptr<const ProgramWaits>& waits() const { return waits_; }
 
-  // The loop's side. Errors of `begin`, `begin_pass` and `step`: the error that ended the worker;
-  // Cancelled, where the job ended before the loop left, and where the program is interrupted while
-  // it waits in one of them (`interruption`): this abandons the loop, and ends the worker.
+  // The loop's side. Errors of `begin`, `begin_pass`, `step` and `take_replica`: the error that
+  // ended the worker; Cancelled, where the job ended before the loop left, and where the program is
+  // interrupted while it waits in one of them (`interruption`): this abandons the loop, and ends
+  // the worker.
 
   /// Blocks until the worker asks for the first gradient: the parameters are those to start with.
   void begin();
@@ -59,6 +60,9 @@ class StepHandover {
   /// Hands over a gradient, of as many samples as its pass was begun with. Blocks until the worker
   /// asks for the next one: the parameters are then those to compute it with.
   void step(const LoopStep& step);
+  /// Between two steps: the program has set the parameters and buffers, as those of all workers do.
+  /// Blocks until the worker has taken them.
+  void take_replica();
   /// No step follows.
   void leave();
   /// The program ends its loop by an error, which ends the job, whatever the worker does: `next`
@@ -78,6 +82,9 @@ class StepHandover {
   /// `detach`.
   void attach(World& world, JobEnd end_job = {});
   void detach();
+  /// What the worker does when the program has set its replica; called in `samples_of_pass` and
+  /// `next`.
+  void on_replica_set(std::function<void()> called) { replica_set_ = std::move(called); }
   /// Waits until the loop begins a pass, hands over a step, or leaves, and calls `progressed` from
   /// time to time meanwhile. Returns the samples of the step; empty once the loop has left.
   /// Errors: Error, of a loop that was abandoned; the error that cancelled the world.
@@ -110,6 +117,7 @@ class StepHandover {
   /// Blocks the worker's task until `came` returns something, or the loop has left.
   template <class Came>
   auto await_loop(const std::function<void()>& progressed, const Came& came) -> decltype(came());
+  void take_set_replica();
   void receive(GradientSink* sink);
   void expect_not_abandoned() const REQUIRES(mutex_);
   std::optional<std::uint32_t> samples_begun() const;
@@ -121,11 +129,13 @@ class StepHandover {
   std::optional<std::uint32_t> begun_ GUARDED_BY(mutex_);  ///< samples of the pass under way
   GradientSink* sink_ GUARDED_BY(mutex_) = nullptr;        ///< while the worker is in `next`
   bool left_ GUARDED_BY(mutex_) = false;
+  bool replica_is_set_ GUARDED_BY(mutex_) = false;  ///< and the worker has not taken it
   bool ended_ GUARDED_BY(mutex_) = false;
   std::optional<LoopStep> step_ GUARDED_BY(mutex_);
   std::exception_ptr failure_ GUARDED_BY(mutex_);
   std::string abandoned_ GUARDED_BY(mutex_);  ///< the reason; empty: it is not
   World* world_ = nullptr;
+  std::function<void()> replica_set_;
   JobEnd end_job_ GUARDED_BY(mutex_);
   RoundListener round_listener_;                       ///< may be empty
   std::shared_ptr<const ProgramWaits> waits_;          ///< null: none are known

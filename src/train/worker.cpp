@@ -322,6 +322,12 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
     }
     const auto scheme = setup.make_scheme();
     scheme->load_worker_states(setup.states());
+    if (options.loop != nullptr) {
+      options.loop->on_replica_set([&] {
+        scheme->take_replica(
+            replica, {.first = options.rank == Rank{0}, .barrier = [&] { link.barrier(); }});
+      });
+    }
     link.restart(setup.pacer());
     Trainer trainer(
         world, link, replica, *scheme,

@@ -85,6 +85,10 @@ syncopate_status syncopate_training_step_alone(syncopate_training* training, uin
       [&] { abi::given(training, "training").training.step_alone(samples, finite != 0); });
 }
 
+syncopate_status syncopate_training_take_replica(syncopate_training* training) {
+  return abi::call([&] { abi::given(training, "training").training.take_replica(); });
+}
+
 syncopate_status syncopate_training_finish(syncopate_training* training) {
   return abi::call([&] { abi::given(training, "training").training.finish(); });
 }

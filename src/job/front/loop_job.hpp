@@ -180,6 +180,11 @@ class LoopTraining {
   /// in a job of others.
   void step_alone(std::uint32_t samples, bool finite);
 
+  /// Called by all workers, between two steps: their programs have given all replicas the same
+  /// parameters and buffers, while no worker had samples that others have not yet taken. Training
+  /// goes on from these. Errors: as `step`.
+  void take_replica();
+
   /// The loop takes no further step, but that of a pass which has begun. Waits for the loops of all
   /// workers; then the replica holds the model of the job. Errors: the error that ended the job.
   void finish();

@@ -189,6 +189,17 @@ class LoopTraining::Worker {
     take_alone(samples, finite);
   }
 
+  void take_replica() {
+    const LoopJob::Member::Use use(*job_);
+    expect_unfinished();
+    if (pass_) {
+      throw ConfigError("the pass of a step has begun: set the replica before, or after the step");
+    }
+    if (!replica_) {
+      loop_.take_replica();
+    }
+  }
+
   bool is_of_this_process() const { return job_->is_of_this_process(); }
   void abandon(const std::string& reason) { loop_.abandon(reason); }
 
@@ -339,6 +350,10 @@ void LoopTraining::step(std::uint32_t samples) {
 
 void LoopTraining::step_alone(std::uint32_t samples, bool finite) {
   worker_->step_alone(samples, finite);
+}
+
+void LoopTraining::take_replica() {
+  worker_->take_replica();
 }
 
 void LoopTraining::abandon(const std::string& reason) {

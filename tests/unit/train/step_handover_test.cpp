@@ -97,6 +97,44 @@ TEST_F(StepHandoverTest, KnowsTheSamplesOfAStepWithoutAPass) {
   EXPECT_THAT(sink.intervals, IsEmpty());
 }
 
+TEST_F(StepHandoverTest, HasTheWorkerTakeAReplicaThatIsSetBetweenTwoSteps) {
+  Kept sink;
+  int taken = 0;
+  std::vector<std::optional<std::uint32_t>> seen;
+  loop_.on_replica_set([&] { ++taken; });
+  std::thread worker([&] {
+    seen.push_back(loop_.samples_of_pass({}));
+    seen.push_back(loop_.next({}, &sink)->samples);
+    loop_.next({});
+    loop_.end(nullptr);
+  });
+  loop_.begin();
+  loop_.take_replica();
+  EXPECT_EQ(taken, 1);
+  EXPECT_THAT(seen, IsEmpty());  // it is no step
+  loop_.step({.samples = 2});
+  loop_.take_replica();
+  EXPECT_EQ(taken, 2);
+  loop_.leave();
+  worker.join();
+  EXPECT_THAT(seen, ElementsAre(2, 2));
+}
+
+TEST_F(StepHandoverTest, ThrowsTheErrorOfAWorkerThatCannotTakeTheReplica) {
+  loop_.on_replica_set([] { throw DataError("no room"); });
+  std::thread worker([&] {
+    try {
+      loop_.next({});
+    } catch (const DataError&) {
+      loop_.end(std::current_exception());
+    }
+  });
+  loop_.begin();
+  EXPECT_THROW(loop_.take_replica(), DataError);
+  EXPECT_THROW(loop_.take_replica(), DataError);
+  worker.join();
+}
+
 TEST_F(StepHandoverTest, BeginsNoPassOfAJobThatHasEnded) {
   std::thread worker([&] {
     loop_.samples_of_pass({});
