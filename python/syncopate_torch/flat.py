@@ -123,6 +123,13 @@ class FlatTensors:
         """The parts of a vector of the same length that the tensors would be views of."""
         return [self.view(vector, index) for index in range(len(self.tensors))]
 
+    def holds(self, tensor):
+        """Whether the memory of a tensor is that of the vector."""
+        values = self.vector.values
+        if tensor.device != values.device or tensor.layout != torch.strided:
+            return False
+        return 0 <= tensor.data_ptr() - values.data_ptr() < values.numel() * values.element_size()
+
     def attach(self):
         """Makes the tensors views of the vector, which has moved."""
         for tensor, view in zip(self.tensors, self.views(self.vector)):

@@ -183,13 +183,29 @@ class Job(NotCopied):
         return Group(self, OpenedGroup(opened_group(self, ranks, seconds("timeout", timeout))))
 
     def broadcast_parameters(self, module):
-        """Gives a module, or a dict such as its `state_dict()`, the parameters and buffers of worker 0, of any type."""
+        """Gives a module, or a dict such as its `state_dict()`, the parameters and buffers of worker 0, of any type.
+
+        In the middle of a training of this module all workers wait for each other first, as in
+        `DistributedOptimizer.align`, and training goes on from what worker 0 had when it called, under every scheme: so a
+        script that sets parameters itself calls it afterwards. Optimizers keep their states, but a momentum over rounds
+        begins again.
+        Errors: ConfigError, for modules that differ; in a training also those of `align`.
+        """
         named = named_tensors(module)
+        tensors = [(name, tensor.data) for pairs in named.values() for name, tensor in pairs]
+        optimizer = self._state.last("optimizer")
+        if optimizer is None or not optimizer.trains([tensor for _, tensor in tensors]):
+            self._broadcast_same(named, tensors)
+            return
+        with optimizer.replica_set([tensor for _, tensor in tensors]):
+            self._broadcast_same(named, tensors)
+
+    def _broadcast_same(self, named, tensors):
         if self.size > 1:
             expect_same(self.everyone, named)
-        for name, tensor in [pair for pairs in named.values() for pair in pairs]:
+        for name, tensor in tensors:
             try:
-                self.broadcast(tensor.data)
+                self.broadcast(tensor)
             except ConfigError as error:
                 raise ConfigError(f"{name}: {error}") from None
 

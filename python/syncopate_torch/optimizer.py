@@ -195,6 +195,21 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._progress.alignments += 1
         self._progress.follow()
 
+    def trains(self, tensors):
+        """Whether some of them are what this job trains together with other workers, in the middle of training."""
+        is_under_way = self._end is not None and self._end.alive and not self._progress.loop_has_ended
+        return is_under_way and self._job.size > 1 and any(map(self._replica.holds, tensors))
+
+    @contextlib.contextmanager
+    def replica_set(self, tensors):
+        """In the block all workers get the values that `tensors` have now on worker 0; training goes on from these."""
+        values = [tensor.clone() for tensor in tensors]
+        self.align("broadcast_parameters")  # which may change them
+        for tensor, value in zip(tensors, values):
+            tensor.copy_(value)
+        yield
+        self._replica.called(_c.call, "training_take_replica", self._training)
+
     def _step_without_samples(self):
         self._replica.collect()
         self._take(0)

@@ -92,6 +92,10 @@ class Replica:
             self._has_raised = True
             tell_and_fail(error)
 
+    def holds(self, tensor):
+        """Whether a tensor is one of the module's parameters or buffers."""
+        return self.params.holds(tensor) or self.buffers.holds(tensor)
+
     def zero_gradients(self, set_to_none=True):
         self.grads.zero(set_to_none)
 

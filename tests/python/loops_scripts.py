@@ -251,6 +251,46 @@ def masked(scheme, *options):
     say(rank=job.rank, mask=str(network.mask.tolist()), cache=str(network.cache.tolist()))
 
 
+def sets_parameters(scheme, *options):
+    """Worker 0 sets all parameters in the middle of training, and before its end; workers take different numbers of steps.
+    Says the least and the greatest parameter after each of these, and after steps that hardly move them."""
+    job = syncopate.init(scheme, options=dict(option.split("=") for option in options))
+    points, labels, network = problem()
+    network.append(torch.nn.BatchNorm1d(3))
+    optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=1e-6), network, batch_size=16)
+    found = []
+
+    def take(steps):
+        for _ in range(steps):
+            optimizer.zero_grad()
+            functional.cross_entropy(network(points), labels).backward()
+            optimizer.step()
+
+    def set_all(value):
+        if job.rank == 0:
+            with torch.no_grad():
+                for each in [*network.parameters(), network[3].running_mean]:
+                    each.fill_(value)
+        job.broadcast_parameters(network if value == 7 else network.state_dict())
+        look()
+
+    def look():
+        values = parameters_of(network)
+        found.append([min(values), max(values)])
+
+    take(4 + 3 * job.rank)
+    set_all(7)
+    buffers = network[3].running_mean.tolist()
+    take(5 - 2 * job.rank)
+    optimizer.align()
+    look()
+    take(2)
+    set_all(9)
+    optimizer.finish()
+    look()
+    say(rank=job.rank, found=found, buffers=buffers)
+
+
 def owns_memory():
     """Of each tensor of the module, after the training: its values, and those in its storage."""
     job = syncopate.init("esync")

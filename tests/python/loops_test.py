@@ -145,6 +145,18 @@ class Modules(Launched):
                     self.assertEqual(facts["mask"], "[[0.0, -inf], [0.0, 0.0]]")
                     self.assertEqual(facts["cache"], f"[inf, {facts['rank']}.0]")
 
+    def test_training_goes_on_from_parameters_that_the_script_has_set(self):
+        ways = [[scheme] for scheme in ("ssgd", "local-sgd", "diloco", "esync", "nbssgd", "asgd", "dc-asgd", "ssp", "backup",
+                                        "easgd", "hogwild", "local")]
+        for way in [*ways, ["downpour", "server-learning-rate=1e-6"], ["asgd", "servers=2", "compress=int8"],
+                    ["esync", "aggregate=server"], ["nbssgd", "commit=racy"], ["nbssgd", "commit=racy", "aggregate=server"]]:
+            with self.subTest(way=way):
+                for facts in self.facts(self.launch(1 if way == ["local"] else 2, "sets_parameters", *way)):
+                    for expected, values in zip((7, 7, 9, 9), facts["found"]):
+                        for value in values:
+                            self.assertAlmostEqual(value, expected, delta=1e-3)
+                    self.assertEqual(facts["buffers"], [7, 7, 7])
+
     def test_tensors_have_memory_of_their_own_after_the_training(self):
         for facts in self.facts(self.launch(2, "owns_memory")):
             self.assertEqual(set(facts["shapes"]), {"0.weight", "0.bias", "2.weight", "2.bias", "3.weight", "3.bias",

@@ -26,8 +26,9 @@ class Types(unittest.TestCase):
         functions = [member for member in node.body if isinstance(member, ast.FunctionDef) and not member.name.startswith("__")]
         listed = {member.name for member in functions}
         own = {name for name, member in vars(source).items() if inspect.isfunction(member) or isinstance(member, property)}
-        hidden = {"handle", "follow_samples", "follow", "keep_state", "job_state", "take_job_state", "summary_row", "batches",
-                  "resume", "expect_no_pass", "expect_step_size", "expect_same_moment", "ends_first", "steps_taken"}
+        hidden = {"handle", "follow_samples", "follow", "keep_state", "job_state", "take_job_state", "trains", "replica_set",
+                  "summary_row", "batches", "resume", "expect_no_pass", "expect_step_size", "expect_same_moment", "ends_first",
+                  "steps_taken"}
         self.assertEqual({name for name in own if not name.startswith("_")} - hidden, listed)
         for member in functions:
             found = getattr(source, member.name)
