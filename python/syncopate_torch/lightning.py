@@ -17,9 +17,10 @@ from syncopate_torch.alignment import EQUAL_STEPS, resolved_options
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.group import host_values
 from syncopate_torch.job import init
-from syncopate_torch.lightning_package import (BatchSizeFinder, ClusterEnvironment, LearningRateFinder, ModelCheckpoint,
-                                               ParallelStrategy, StochasticWeightAveraging, Timer, extract_batch_size,
-                                               is_overridden, rank_zero_only)
+from syncopate_torch.lightning_environment import SyncopateEnvironment
+from syncopate_torch.lightning_package import (BatchSizeFinder, Callback, LearningRateFinder, ModelCheckpoint, ParallelStrategy,
+                                               StochasticWeightAveraging, Timer, extract_batch_size, is_overridden,
+                                               rank_zero_only)
 from syncopate_torch.loaders import (has_length, order_of_the_job, overfit_loader, part_loader, resume_order,
                                      training_loader)
 from syncopate_torch.optimizer import DistributedOptimizer
@@ -32,45 +33,15 @@ _PRECISIONS = ("32-true", "bf16-mixed")
 _PATHS = ("best_model_path", "last_model_path", "kth_best_model_path", "best_k_models")
 
 
-class SyncopateEnvironment(ClusterEnvironment):
-    """The workers of a job, as Lightning asks for them."""
+class _LoopsEnd(Callback):
+    """Before other callbacks see the end of training: those that replace the weights then, such as averages, replace those
+    of the job."""
 
-    def __init__(self, job):
-        self._job = job
+    def __init__(self, strategy):
+        self._strategy = strategy
 
-    @property
-    def creates_processes_externally(self):
-        return True
-
-    @property
-    def main_address(self):
-        return "127.0.0.1"
-
-    @property
-    def main_port(self):
-        return 0
-
-    @staticmethod
-    def detect():
-        return False
-
-    def world_size(self):
-        return self._job.size
-
-    def set_world_size(self, size):
-        """The launcher decides."""
-
-    def global_rank(self):
-        return self._job.rank
-
-    def set_global_rank(self, rank):
-        """The launcher decides."""
-
-    def local_rank(self):
-        return self._job.local_rank
-
-    def node_rank(self):
-        return 0
+    def on_train_end(self, trainer, pl_module):  # noqa: ARG002 (the strategy has both)
+        self._strategy.end_loops()
 
 
 class SyncopateStrategy(ParallelStrategy):
@@ -204,6 +175,8 @@ class SyncopateStrategy(ParallelStrategy):
             iter(self._trainer.fit_loop._data_fetcher)
         self._expect_epochs()
         self._groups = len(self.distributed_optimizer.param_groups)
+        self._trainer.callbacks.insert(0, _LoopsEnd(self))
+        self._clip_means()
         self._share_log_dir()
 
     def _expect_epochs(self):
@@ -282,9 +255,14 @@ class SyncopateStrategy(ParallelStrategy):
         resume_order(self._loader, *place)
         return True
 
-    def on_train_end(self):
+    def end_loops(self):
+        """Waits for the loops of all workers; the module then holds the model of the job."""
         self._align("the end of training")
         self.distributed_optimizer.finish()
+
+    def on_train_end(self):
+        if self._scheme != "local":  # callbacks have replaced the weights of the job by what each worker has averaged
+            self.job.broadcast_parameters(self.model)
         self._share_paths()
 
     def _share_log_dir(self):
@@ -387,10 +365,24 @@ class SyncopateStrategy(ParallelStrategy):
         if self._trainer.gradient_clip_val or is_overridden("configure_gradient_clipping", module):
             self.distributed_optimizer.synchronize(weight=self._samples)
 
+    def _clip_means(self):
+        """A module that steps itself clips by `clip_gradients`, too, which no hook precedes."""
+        clip = self.precision_plugin.clip_gradients
+
+        def clip_means(optimizer, clip_val=0.0, *arguments, **options):
+            if clip_val > 0 and not self.lightning_module.automatic_optimization:
+                self.distributed_optimizer.synchronize(weight=self._weight_of_step())
+            return clip(optimizer, clip_val, *arguments, **options)
+
+        self.precision_plugin.clip_gradients = clip_means
+
+    def _weight_of_step(self):
+        """Of all batches since the last step; of the last batch, where a module that steps itself takes several."""
+        return self._samples or self._batch_samples
+
     def take_step(self):
-        """After `_gradients_are_there`: a step with the weight of all batches since the last one; of the last batch,
-        where a module that steps itself takes several."""
-        weight, self._samples = self._samples or self._batch_samples, 0
+        """After `_gradients_are_there`."""
+        weight, self._samples = self._weight_of_step(), 0
         self._steps_since_alignment = True
         self.distributed_optimizer.step(weight=weight)
 

@@ -96,6 +96,49 @@ def clipped():
     say(training, model, rates=model.rates)
 
 
+def clipped_by_itself():
+    """The same by a module that steps its optimizer itself."""
+
+    class Manual(Points):
+        automatic_optimization = False
+
+        def training_step(self, batch, _index):
+            optimizer = self.optimizers()
+            optimizer.zero_grad()
+            self.manual_backward(self.loss(batch))
+            self.clip_gradients(optimizer, gradient_clip_val=0.1, gradient_clip_algorithm="norm")
+            optimizer.step()
+
+        def on_train_epoch_end(self):
+            super().on_train_epoch_end()
+            self.lr_schedulers().step()
+
+        def configure_optimizers(self):
+            optimizer = super().configure_optimizers()
+            return [optimizer], [torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)]
+
+    training, model = trainer("ssgd"), Manual()
+    training.fit(model, DataLoader(dataset(), batch_size=scripts.SAMPLES // 2))
+    say(training, model)
+
+
+def averaged(scheme):
+    """A callback leaves averages of this worker's weights in the module."""
+
+    class Before(lightning.Callback):
+        def on_train_end(self, _trainer, module):
+            module.of_the_job = scripts.parameters_of(module.network)
+
+    class Averaged(Points):
+        def on_train_end(self):
+            self.averages = scripts.parameters_of(self.network)
+
+    callbacks = [Before(), lightning.pytorch.callbacks.EMAWeightAveraging(decay=0.9)]
+    training, model = trainer(scheme, epochs=3, callbacks=callbacks), Averaged()
+    training.fit(model, DataLoader(dataset(), batch_size=4, shuffle=True))
+    say(training, model, averages=model.averages, of_the_job=model.of_the_job)
+
+
 def accumulated():
     """Each step takes the whole dataset, in parts of batches of 24 and 8 samples."""
     training, model = trainer("ssgd", accumulate_grad_batches=3), Points()

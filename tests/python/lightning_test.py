@@ -29,8 +29,8 @@ seconds_per_batch = 0.04
 
 class LightningTest(ScriptTest):
     def launch(self, run, name, *arguments):
-        return self.start([SYNCOPATE, "run", *run, "--run-dir", "run", "--", sys.executable, "-B", SCRIPTS, name,
-                           *arguments])
+        return self.start([SYNCOPATE, "run", *run, "--run-dir", "-".join(["run", *map(str, arguments)]), "--", sys.executable,
+                           "-B", SCRIPTS, name, *arguments])
 
     def said(self, name, *arguments, run=("-n", 2)):
         return self.facts(self.launch(run, name, *arguments))
@@ -58,6 +58,10 @@ if TORCH >= (2, 0):
             for facts in self.said("clipped"):
                 self.assert_near(facts["parameters"], clipped_reference())
                 self.assertEqual(facts["rates"], [0.2, 0.1, 0.1, 0.05, 0.05, 0.025])
+
+        def test_clipping_of_a_module_that_steps_itself_is_that_of_the_mean_gradient(self):
+            for facts in self.said("clipped_by_itself"):
+                self.assert_near(facts["parameters"], clipped_reference())
 
         def test_accumulated_batches_weigh_by_their_samples(self):
             for facts in self.said("accumulated"):
@@ -148,6 +152,15 @@ if TORCH >= (2, 0):
             for facts in said:
                 self.assertEqual(facts["samples"], 3 * 63)
 
+        def test_averages_of_weights_are_those_of_worker_0(self):
+            for scheme in ("ssgd", "esync", "asgd"):
+                with self.subTest(scheme):
+                    first, second = self.said("averaged", scheme, run=("--cluster", self.unequal()))
+                    self.assertEqual(first["of_the_job"], second["of_the_job"])
+                    self.assertNotEqual(first["of_the_job"], first["averages"])
+                    for facts in (first, second):
+                        self.assertEqual(facts["parameters"], first["averages"])
+
         def test_the_best_checkpoint_is_that_of_worker_0(self):
             first, second = self.said("tests_the_best", run=("--cluster", self.unequal()))
             self.assertTrue(first["is_there"] and second["is_there"])
@@ -156,8 +169,7 @@ if TORCH >= (2, 0):
         def test_every_kind_of_scheme(self):
             for scheme in ("ssgd", "nbssgd", "ssp", "hogwild"):
                 with self.subTest(scheme):
-                    self.check(self.facts(self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", f"run-{scheme}", "--",
-                                                      sys.executable, "-B", SCRIPTS, "epochs", scheme])))
+                    self.check(self.said("epochs", scheme))
 
     @needs("lightning")
     class Failing(LightningTest):
