@@ -1,6 +1,7 @@
 """A worker's share of a dataset."""
 import array
 import collections
+import contextlib
 import ctypes
 import sys
 import weakref
@@ -178,13 +179,23 @@ class ShareSampler(NotCopied, Sampler):
             torch.set_rng_state(random)
         self._of_earlier_job = False
         self._loader = (epoch, step)
-        for batch in ahead:
-            step += 1
-            self._loader = (epoch, step)
-            number = self._job.batch[0] + 1 if self._job.batch else 0
-            self._job.batch = (number, sizes.popleft())
-            yield batch
+        try:
+            for batch in ahead:
+                step += 1
+                self._loader = (epoch, step)
+                number = self._job.batch[0] + 1 if self._job.batch else 0
+                self._job.batch = (number, sizes.popleft())
+                yield batch
+        except GeneratorExit:  # such as of `zip`, which may not ask for one batch more
+            if self._loader != (epoch, step) or not self._has_trained_all(step):
+                raise
         self._loader = (self._following(epoch), 0)
+
+    def _has_trained_all(self, steps):
+        """Whether the iteration under way, which was no look, has taken this worker's whole epoch."""
+        with contextlib.suppress(NoLength):
+            return steps == len(self) and self._job.steps_taken() not in (None, self._steps_before)
+        return False
 
     def job_state(self):
         epoch, step = self._place()

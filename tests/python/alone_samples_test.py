@@ -99,6 +99,24 @@ class Samples(AloneTest):
         counted = [sum(counted, []) for _ in range(4)]
         self.assertEqual(epochs, [counted[0], counted[2], counted[3]])
 
+    def test_an_epoch_whose_loop_asks_for_no_batch_more(self):
+        loader = self.job.partition_dataset(torch.utils.data.TensorDataset(*scripts.problem()[:2]), 32)
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network)
+        for steps, place in ((2, (1, 0)), (1, (1, 1)), (2, (3, 0))):
+            for _, (points, labels) in zip(range(steps), loader):
+                torch.nn.functional.cross_entropy(self.network(points), labels).backward()
+                optimizer.step()
+            state = loader.batch_sampler.job_state()
+            self.assertEqual((state["epoch"], state["step"]), place)
+
+    def test_a_look_at_the_only_batch_of_an_epoch_is_no_epoch(self):
+        loader = self.job.partition_dataset(torch.utils.data.TensorDataset(torch.arange(8)), 8)
+        self.job.DistributedOptimizer(self.sgd, self.network)
+        [seen] = next(iter(loader))
+        self.assertEqual(loader.batch_sampler.epoch, 0)
+        self.assertEqual([batch.tolist() for [batch] in loader], [seen.tolist()])
+        self.assertEqual(loader.batch_sampler.epoch, 1)
+
     def test_random_numbers_go_on_where_the_processes_of_a_loader_stay(self):
         dataset = torch.utils.data.TensorDataset(torch.arange(8))
 
