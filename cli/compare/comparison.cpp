@@ -3,7 +3,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
@@ -13,9 +12,9 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "base/printable.hpp"
 #include "cli/compare/comparison_report.hpp"
 #include "cli/compare/run_queue.hpp"
-#include "cli/view/terminal.hpp"
 #include "job/launch/exit_status.hpp"
 #include "job/spec/job_plan.hpp"
 #include "job/spec/network_file.hpp"
@@ -275,15 +274,16 @@ void Comparison::keep(const std::vector<TitledTable>& tables, const Json& json) 
   write_file(folders_.memory(), whole.dump(2) + "\n");
   write_file(folders_.table(), markdown_of(tables, made));
   progress_.reset();
+  // By the stream, whose errors end the command.
   if (command_.output.json) {
-    write_line(STDOUT_FILENO, whole.dump());
+    fmt::print("{}\n", printable_lines(whole.dump()));
     return;
   }
   for (const TitledTable& one : tables) {
-    write_line(STDOUT_FILENO,
-               fmt::format("\n{}\n{}", one.title, fmt::join(one.table.lines(), "\n")));
+    const std::string lines = fmt::format("{}", fmt::join(one.table.lines(), "\n"));
+    fmt::print("\n{}\n{}\n", one.title, printable_lines(lines));
   }
-  write_line(STDOUT_FILENO, fmt::format("\nsaved in {}", folders_.table().string()));
+  fmt::print("\nsaved in {}\n", printable_lines(folders_.table().string()));
 }
 
 const char* Comparison::tried_names() const {

@@ -142,6 +142,11 @@ class Compare(JobTest):
         for name, time in times.items():
             self.assertEqual((self.out / "runs" / name / "summary.json").stat().st_mtime_ns, time)
         self.assertNotIn("[", done.stdout)
+        for way in ([], ["--json"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run(self.words(*way, *options[:-1]), stdout=full, stderr=subprocess.PIPE, text=True,
+                                      timeout=LIMIT, check=False)
+            self.assert_refused(done, "cannot write standard output: No space left on device")
 
     def test_the_user_ends_it_and_learns_how_to_go_on(self):
         words = self.words("--schemes", "ssgd", "--seeds", "2", "--no-limit", "--jobs", "1", "--epochs", "1000")
