@@ -255,6 +255,10 @@ class SyncopateStrategy(ParallelStrategy):
         resume_order(self._loader, *place)
         return True
 
+    def on_validation_start(self):
+        """Before callbacks exchange the weights for averages: a wait for other workers in between would take these."""
+        self._align("a validation")
+
     def end_loops(self):
         """Waits for the loops of all workers; the module then holds the model of the job."""
         self._align("the end of training")
