@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -121,6 +122,18 @@ std::optional<Launch> launch_if_any() {
   }
 }
 
+/// Text that does not fit into the buffer of the stream is written at once.
+int parse_and_print(int argc, char** argv, const Handlers& handlers) {
+  try {
+    return parse_and_run(argc, argv, handlers);
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) == 0) {
+      throw;
+    }
+    throw DataError(fmt::format("cannot write standard output: {}", error.code().message()));
+  }
+}
+
 }  // namespace
 
 int run_cli(int argc, char** argv, const Handlers& handlers) {
@@ -130,7 +143,7 @@ int run_cli(int argc, char** argv, const Handlers& handlers) {
   // from its own main keeps its signals.
   std::signal(SIGXFSZ, SIG_IGN);
   const auto run = [&] {
-    const int status = parse_and_run(argc, argv, handlers);
+    const int status = parse_and_print(argc, argv, handlers);
     if (std::fflush(stdout) != 0) {
       throw DataError(fmt::format("cannot write standard output: {}", std::strerror(errno)));
     }
