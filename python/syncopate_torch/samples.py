@@ -46,6 +46,7 @@ class ShareSampler(NotCopied, Sampler):
         # a step follows.
         self._steps_before, self._first, self._taken = 0, 0, None
         self._again = collections.deque()  # of those taken, what the next iteration takes first
+        self._drained = False  # the share, of the samples of its epoch
         job.keep_state("sampler", self)
 
     @property
@@ -115,31 +116,41 @@ class ShareSampler(NotCopied, Sampler):
         """Goes to the place of the next iteration, once: in the next epoch, or the one that is named or resumed."""
         self._job.resume()
         if self._named > _c.call("share_epoch", self._share):
-            self._again.clear()
-            _c.call("share_resume", self._share, self._named, 0)
-        elif not self._placed and not self._was_a_look():
-            self._again.clear()  # of an epoch that was broken off
-            _c.call("share_next_epoch", self._share)
+            self._go_to("share_resume", self._named, 0)
+        elif not self._placed and not self._goes_on_with_a_look():
+            self._go_to("share_next_epoch")
         self._placed, self._ended = True, False
         self._steps_before, self._taken = self._job.steps_taken() or 0, []
         self._first = _c.call("share_step", self._share) - len(self._again)
 
-    def _was_a_look(self):
-        """True where the last iteration was broken off before a step of this worker, as one that shows the first batch. It
-        is no epoch: the next one begins with what it has taken. A script without an optimizer may train, too: there one
-        batch is a look."""
-        has_ended = self._loader[1] == 0 if self._loader is not None else self._ended
-        if not self._taken or has_ended:
-            return False
-        steps = self._job.steps_taken()
-        batches = len(self._taken) if self._loader is None else self._loader[1] - self._first
-        if steps != self._steps_before and not (steps is None and batches == 1):
+    def _go_to(self, function, *place):
+        """Another place of the share."""
+        self._again.clear()  # of an epoch that was broken off
+        self._drained = False
+        _c.call(function, self._share, *place)
+
+    def _goes_on_with_a_look(self):
+        """Where the last iteration was a look, the next one begins with what it has taken."""
+        if not self._is_a_look():
             return False
         self._again.extendleft(reversed(self._taken))
         return True
 
+    def _is_a_look(self):
+        """True where the last iteration was broken off before a step of this worker, as one that shows the first batch: it is
+        no epoch. A script without an optimizer may train, too: there one batch is a look."""
+        if not self._taken or (self._loader is not None and self._loader[1] == 0):
+            return False
+        steps = self._job.steps_taken()
+        if steps is not None:  # another loader may have asked for the whole epoch ahead of its loop
+            return steps == self._steps_before
+        if self._loader is None:
+            return len(self._taken) == 1 and not self._ended
+        return self._loader[1] - self._first == 1
+
     def _next_to_train(self):
-        step = list(self._again.popleft()) if self._again else self._next()
+        step = list(self._again.popleft()) if self._again else [] if self._drained else self._next()
+        self._drained |= not step
         if self._taken is not None and (self._job.steps_taken() or 0) != self._steps_before:
             self._taken = None
         if self._taken is not None and step:
@@ -198,7 +209,7 @@ class ShareSampler(NotCopied, Sampler):
         return False
 
     def job_state(self):
-        epoch, step = self._place()
+        epoch, step = (_c.call("share_epoch", self._share), self._first) if self._is_a_look() else self._place()
         return {**self._sizes, "epoch": epoch, "step": step}
 
     def take_job_state(self, state, same_size):
@@ -214,10 +225,9 @@ class ShareSampler(NotCopied, Sampler):
         """Goes behind the first steps of an epoch, whose rest the next iteration is. Where an earlier job has taken more
         steps than the epoch has here, as of leased samples, the next epoch begins."""
         epoch, step = whole("epoch", epoch, MOST_64), whole("step", step, MOST_64)
-        _c.call("share_resume", self._share, epoch, 0)
+        self._go_to("share_resume", epoch, 0)
         self._placed, self._ended, self._loader = True, False, None
         self._taken = None
-        self._again.clear()
         if step > 0:
             self._go_behind(epoch, step)
 

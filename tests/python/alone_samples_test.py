@@ -109,6 +109,27 @@ class Samples(AloneTest):
             state = loader.batch_sampler.job_state()
             self.assertEqual((state["epoch"], state["step"]), place)
 
+    def test_a_look_where_processes_have_asked_for_the_whole_epoch(self):
+        dataset = torch.utils.data.TensorDataset(torch.arange(32))
+        points, labels, _ = scripts.problem()
+        optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=8)
+        sampler = self.job.batch_sampler(dataset, 8)
+        for loader in (self.job.partition_dataset(dataset, 8, num_workers=2),
+                       torch.utils.data.DataLoader(dataset, batch_sampler=sampler, num_workers=2)):
+            order = loader.batch_sampler
+            for epoch in range(2):
+                looks = [next(iter(loader))[0].tolist() for _ in range(2)]
+                state = order.job_state()
+                self.assertEqual((state["epoch"], state["step"]), (epoch, 0))
+                found = []
+                for [batch] in loader:
+                    torch.nn.functional.cross_entropy(self.network(points), labels).backward()
+                    optimizer.step()
+                    found.append(batch.tolist())
+                self.assertEqual(looks, [found[0]] * 2)
+                self.assertEqual(sorted(sum(found, [])), list(range(32)))
+                self.assertEqual(order.epoch, epoch + 1)
+
     def test_a_look_at_the_only_batch_of_an_epoch_is_no_epoch(self):
         loader = self.job.partition_dataset(torch.utils.data.TensorDataset(torch.arange(8)), 8)
         self.job.DistributedOptimizer(self.sgd, self.network)
