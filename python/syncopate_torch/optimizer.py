@@ -154,18 +154,21 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._expect_rule()
         self._alignment.resume()
         self._replica.collect()
-        self._take(weight)
-        self._progress.took_step(weight)
+        rounds = self._progress.rounds
+        self._progress.took_step(self._take(weight), is_in_round=self._progress.rounds > rounds)
         return loss
 
     _step_with_hooks = with_step_hooks(_step_of_loop)
 
     def _take(self, weight):
+        """Returns the samples of the step: none where its gradient is skipped, since it is not finite."""
         if self._replica.is_alone:
             finite = self._replica.grads.is_finite()
             self._replica.called(_c.call, "training_step_alone", self._training, weight, finite)
         else:
+            finite = not self._replica.skips or self._replica.grads.are_all_finite()
             self._replica.called(_c.call, "training_step", self._training, weight)
+        return weight if finite else 0
 
     def align(self, place="align"):
         """Returns when all workers have called it, whatever their numbers of steps: before a test, a checkpoint or

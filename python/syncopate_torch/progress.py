@@ -33,10 +33,11 @@ class Progress:
         if self.loop_has_ended:
             self.follow()  # at the rate of the others, whose gradients this worker applies
 
-    def took_step(self, weight):
+    def took_step(self, weight, is_in_round):
+        """is_in_round: this worker has synchronized in the step, and knows the samples of all with those of the step."""
         self.steps += 1
         self.own_samples += weight
-        self.samples += weight if self.adds_own else 0
+        self.samples += weight if self.adds_own and not is_in_round else 0
         self.follow()
 
     def follow(self):

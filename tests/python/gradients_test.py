@@ -207,6 +207,7 @@ class NotFiniteAlone(unittest.TestCase):
         optimizer = optimizer_of(self.network, options={"on-nan": "skip"})
         for spoiled in range(self.PARTS):
             self.step(optimizer, spoiled)
+        self.assertEqual(optimizer.samples, 0)
         for parameter in self.network:
             self.assertEqual(parameter.abs().max(), 0)
         self.step(optimizer)

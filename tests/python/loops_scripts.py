@@ -143,6 +143,23 @@ def counts(scheme):
     say(rank=job.rank, known=known, saved=job.state_dict()["parts"]["optimizer.0"]["samples"], rate=sgd.param_groups[0]["lr"])
 
 
+def counts_its_own(scheme):
+    """What worker 0 knows of the samples of all after each step, of which worker 1 takes none, and the steps of a scheduler."""
+    job = syncopate.init(scheme, options={"on-nan": "skip"})
+    points, labels, network = problem()
+    sgd = torch.optim.SGD(network.parameters(), lr=0.2)
+    optimizer = job.DistributedOptimizer(sgd, network, batch_size=8)
+    scheduler = job.scheduler(StepLR(sgd, step_size=1, gamma=0.5), optimizer, every=8)
+    known = []
+    for step in range(8 if job.rank == 0 else 0):
+        optimizer.zero_grad()
+        (functional.cross_entropy(network(points), labels) * (math.nan if step == 3 else 1)).backward()
+        optimizer.step()
+        known.append(optimizer.samples)
+    optimizer.align()
+    say(rank=job.rank, known=known, samples=optimizer.samples, steps=scheduler.state_dict()["steps"])
+
+
 def goes_on_at_unequal_rates(scheme, file=None):
     """The rate and the momentum of each worker follow its own steps, of which each takes another number."""
     job = syncopate.init(scheme)

@@ -69,6 +69,14 @@ class UnequalLoops(Launched):
                     if scheme != "esync":  # which reports the samples of all at the end of each round
                         self.assertGreaterEqual(facts["known"][0], 8 * (4 + 2 * facts["rank"]))
 
+    def test_a_step_counts_once_and_one_that_is_skipped_does_not(self):
+        for scheme in ("easgd", "downpour"):
+            with self.subTest(scheme):
+                first, second = self.facts(self.launch(2, "counts_its_own", scheme))
+                self.assertEqual(first["known"], [8, 16, 24, 24, 32, 40, 48, 56])
+                for facts in (first, second):
+                    self.assertEqual((facts["samples"], facts["steps"]), (56, 7))
+
     def test_a_job_goes_on_whose_workers_have_unequal_rates(self):
         for scheme in ("esync", "easgd"):
             with self.subTest(scheme):
