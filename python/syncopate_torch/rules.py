@@ -46,6 +46,8 @@ def expect_whole_steps(optimizer):
                           "optimizer")
 
 
+# Of an epsilon, and of a weight decay.
+_MOST = 1000
 # Of a group, what a rule depends on beside the rate.
 _SETTINGS = ("momentum", "dampening", "nesterov", "weight_decay", "betas", "eps", "amsgrad", "alpha", "centered", "lr_decay",
              "maximize")
@@ -58,9 +60,21 @@ def settings_of(optimizer):
 
 def standing_for(optimizer):
     """The rule in place of one that has no words. Schemes and codecs ask a rule for its momentum, if it is one of SGD."""
-    momenta = {group["momentum"] for group in optimizer.param_groups} if isinstance(optimizer, torch.optim.SGD) else {0}
+    momenta = {float(group["momentum"]) for group in optimizer.param_groups} if isinstance(optimizer, torch.optim.SGD) else {0}
     momentum = momenta.pop() if len(momenta) == 1 else 0
-    return {"optimizer": "momentum", "momentum": momentum} if momentum else {"optimizer": "sgd"}
+    return {"optimizer": "momentum", "momentum": momentum} if 0 < momentum < 1 else {"optimizer": "sgd"}
+
+
+def _beyond(numbers):
+    """Why a server takes no rule with these numbers; None: it does."""
+    for name in ("momentum", "beta1", "beta2", "alpha"):
+        if not 0 <= numbers.get(name, 0) < 1:
+            return f"its {name} is a number from 0 to below 1, found {numbers[name]:g}"
+    if not 0 < numbers.get("epsilon", 1) <= _MOST:
+        return f"its epsilon is above 0 and at most {_MOST}, found {numbers['epsilon']:g}"
+    if not 0 <= numbers["weight-decay"] <= _MOST:
+        return f"its weight decay is from 0 to {_MOST}, found {numbers['weight-decay']:g}"
+    return None
 
 
 def rule_of(optimizer, trained):
@@ -82,7 +96,12 @@ def rule_of(optimizer, trained):
         rule, reason = find(group)
         if reason:
             return {}, reason
-        rules.append(({**rule, "weight-decay": group["weight_decay"]}, float(group["lr"])))
+        numbers = {name: value if name == "optimizer" else float(value)
+                   for name, value in {**rule, "weight-decay": group["weight_decay"]}.items()}
+        reason = _beyond(numbers)
+        if reason:
+            return {}, reason
+        rules.append((numbers, float(group["lr"])))
     if any(rule != rules[0] for rule in rules):
         return {}, "it has one rule for all parameters; give all groups the same options"
     return rules[0][0], None

@@ -10,11 +10,30 @@ import torch
 
 import syncopate_torch as syncopate
 from script_cases import SYNCOPATE, AloneTest, ScriptTest
+from syncopate_torch.flat import FlatTensors, trained_tensors
+from syncopate_torch.rules import rule_of
 
 SCRIPTS = str(pathlib.Path(__file__).with_name("arguments_scripts.py"))
 
 
 class Numbers(AloneTest):
+    def test_numbers_of_an_optimizer_that_no_server_has_to_take(self):
+        optim, trained = torch.optim, FlatTensors(trained_tensors(self.network), torch.device("cpu"))
+        for make, options, reason in (
+                (optim.SGD, {"lr": 0.1, "momentum": 1.0}, "its momentum is a number from 0 to below 1, found 1"),
+                (optim.RMSprop, {"alpha": 1.0}, "its alpha is a number from 0 to below 1, found 1"),
+                (optim.Adam, {"eps": 0.0}, "its epsilon is above 0 and at most 1000, found 0"),
+                (optim.AdamW, {"weight_decay": 5000.0}, "its weight decay is from 0 to 1000, found 5000"),
+                (optim.Adagrad, {"eps": torch.tensor(2000.0)}, "its epsilon is above 0 and at most 1000, found 2000"),
+                (optim.SGD, {"lr": 0.1, "weight_decay": torch.tensor(0.5)}, None)):
+            with self.subTest(make=make, **options):
+                optimizer = make(self.network.parameters(), **options)
+                rule, found = rule_of(optimizer, trained)
+                self.assertEqual(found, reason)
+                self.assertEqual(rule, {} if reason else {"optimizer": "sgd", "weight-decay": 0.5})
+                with syncopate.Job().DistributedOptimizer(optimizer, torch.nn.Sequential(*self.network), batch_size=4):
+                    pass  # a scheme without a server takes it
+
     def test_a_batch_size_of_any_whole_form(self):
         for size in (16, 16.0, torch.tensor(16), torch.tensor(16.0), True + 15):
             self.assertEqual(self.job.batch_sampler(self.points, size).step_size, 16)
