@@ -16,6 +16,8 @@ WAITING = ("ssp", "backup")
 PULLING = ("asgd", "dc-asgd", "hogwild")
 # Where a worker hears of the samples of all only when it synchronizes with the server, which is not in each step.
 HEARD_NOW_AND_THEN = ("downpour", "easgd")
+# The optimizers of all workers take the same steps.
+SAME_STEPS = ("ssgd", "nbssgd")
 # The workers take equally many steps, but for the last ones of an epoch.
 EQUAL_STEPS = ("local", "ssgd", "local-sgd", "diloco")
 

@@ -7,8 +7,6 @@ Started by `syncopate run -n 2 -- python3 train.py`, torchrun, mpirun or srun: e
 starts none. For scripts of package `lightning`, and of `pytorch_lightning` where they import it first.
 """
 import contextlib
-import io
-import pickle
 import warnings
 
 import torch
@@ -23,6 +21,7 @@ from syncopate_torch.lightning_package import (BatchSizeFinder, Callback, Learni
                                                rank_zero_only)
 from syncopate_torch.loaders import (has_length, order_of_the_job, overfit_loader, part_loader, resume_order,
                                      training_loader)
+from syncopate_torch.objects import shared_object
 from syncopate_torch.optimizer import DistributedOptimizer
 from syncopate_torch.rules import expect_whole_steps
 from syncopate_torch.stepper import Stepper
@@ -427,12 +426,7 @@ class SyncopateStrategy(ParallelStrategy):
         self._expect_no_step("broadcast")
         self._sent = obj
         self._align("a broadcast")
-        content = pickle.dumps(obj) if self.job.rank == src else b""
-        length = self.job.broadcast(torch.tensor([len(content)]), src)
-        buffer = torch.empty(int(length), dtype=torch.uint8)
-        if content:
-            buffer = torch.frombuffer(bytearray(content), dtype=torch.uint8)
-        return pickle.load(io.BytesIO(self.job.broadcast(buffer, src).numpy().tobytes()))
+        return shared_object(self.job.everyone, obj, src)
 
     def all_gather(self, tensor, group=None, sync_grads=False):  # noqa: ARG002 (all workers)
         """The tensors of all workers, which have one shape, along a new first dimension."""

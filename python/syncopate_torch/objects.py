@@ -33,6 +33,16 @@ def unpickled(content):
     return obj
 
 
+def shared_object(group, obj, root=0):
+    """The object of one member of a group, on all. Errors: ConfigError on all, where it cannot be pickled."""
+    content, error = pickled(obj, group.rank) if group.rank == root else (None, None)
+    length = int(group.broadcast(torch.tensor([0 if content is None else len(content)]), root))
+    content = group.broadcast(torch.empty(length, dtype=torch.uint8) if content is None else content, root)
+    if error is not None:
+        raise error
+    return obj if group.rank == root else unpickled(content)
+
+
 def _dumped(obj):
     """By cloudpickle, which takes functions without a name, where pickle does not and it is installed."""
     try:

@@ -9,12 +9,13 @@ import weakref
 import torch
 
 from syncopate_torch import _c
-from syncopate_torch.alignment import HEARD_NOW_AND_THEN, Alignment, resolved_options
+from syncopate_torch.alignment import HEARD_NOW_AND_THEN, SAME_STEPS, Alignment, resolved_options
 from syncopate_torch.errors import ConfigError, Error
 from syncopate_torch.flat import frozen_tensors
 from syncopate_torch.given_numbers import MOST_32, shown, whole
 from syncopate_torch.interruption import SIGNALS, after_waits
 from syncopate_torch.last_words import ending_error, is_success, wait_until_read
+from syncopate_torch.objects import shared_object
 from syncopate_torch.overlap import GradientHooks
 from syncopate_torch.progress import Progress
 from syncopate_torch.replica import Replica
@@ -70,6 +71,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 job.broadcast(tensor)
         scheme_name, given = resolved_options(scheme or job.scheme, {**(job.options or {}), **(options or {})})
         self._scheme = scheme_name
+        if job.size > 1 and scheme_name in SAME_STEPS and self._begun.get("scheme", scheme_name) not in SAME_STEPS:
+            # The earlier workers had optimizers of their own: one that all have now makes the same steps.
+            optimizer.load_state_dict(shared_object(job.everyone, optimizer.state_dict()))
         self._weights = given.get("weights", "samples")
         self._batches_of_job = batch_size is None  # else the script has a loader of its own
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None,

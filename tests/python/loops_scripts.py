@@ -143,6 +143,29 @@ def counts(scheme):
     say(rank=job.rank, known=known, saved=job.state_dict()["parts"]["optimizer.0"]["samples"], rate=sgd.param_groups[0]["lr"])
 
 
+def goes_on_with_ssgd(scheme):
+    """From the state of a job whose workers had optimizers of their own, with momenta of their own samples."""
+    points, labels, _ = problem()
+
+    def trained(job, steps, state=None):
+        if state is not None:
+            job.load_state_dict(state)
+        network = problem()[2]
+        optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9), network, batch_size=8)
+        for step in range(steps):
+            first = 8 * (2 * (step % 4) + job.rank)
+            take_step(optimizer, network, points[first:], labels[first:])
+        optimizer.align()
+        state = job.state_dict()
+        optimizer.finish()
+        job.leave()
+        return parameters_of(network), state
+
+    _, state = trained(syncopate.init(scheme), 6)
+    own = state["parts"]["optimizer.0"]["optimizer"]["state"][0]["momentum_buffer"].tolist()
+    say(rank=state["rank"], own=own, parameters=trained(syncopate.init("ssgd"), 3, state)[0])
+
+
 def counts_its_own(scheme):
     """What worker 0 knows of the samples of all after each step, of which worker 1 takes none, and the steps of a scheduler."""
     job = syncopate.init(scheme, options={"on-nan": "skip"})

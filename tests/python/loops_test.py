@@ -69,6 +69,13 @@ class UnequalLoops(Launched):
                     if scheme != "esync":  # which reports the samples of all at the end of each round
                         self.assertGreaterEqual(facts["known"][0], 8 * (4 + 2 * facts["rank"]))
 
+    def test_optimizers_of_workers_by_themselves_become_one(self):
+        for scheme in ("esync", "hogwild"):
+            with self.subTest(scheme):
+                first, second = self.facts(self.launch(2, "goes_on_with_ssgd", scheme))
+                self.assertNotEqual(first["own"], second["own"])
+                self.assertEqual(first["parameters"], second["parameters"])
+
     def test_a_step_counts_once_and_one_that_is_skipped_does_not(self):
         for scheme in ("easgd", "downpour"):
             with self.subTest(scheme):
