@@ -14,10 +14,16 @@ def trained_tensors(module):
     named = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
     if not named:
         raise ConfigError("the module has no parameter to train")
-    for name, parameter in named:
-        if torch.nn.parameter.is_lazy(parameter):
-            raise ConfigError(f"{name} has no shape yet: let the module compute one batch before DistributedOptimizer")
+    expect_made(named)
     return named
+
+
+def expect_made(named):
+    """Errors: ConfigError, for a tensor without a shape, such as the weight of a LazyLinear."""
+    for name, tensor in named:
+        if torch.nn.parameter.is_lazy(tensor):
+            raise ConfigError(f"{name} has no shape yet: let the module compute one batch before broadcast_parameters and "
+                              "DistributedOptimizer")
 
 
 def untrained_tensors(module):

@@ -15,8 +15,9 @@ from syncopate_torch.alignment import EQUAL_STEPS, resolved_options
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.group import host_values
 from syncopate_torch.job import init
+from syncopate_torch.lightning_callback import FirstCallback
 from syncopate_torch.lightning_environment import SyncopateEnvironment
-from syncopate_torch.lightning_package import (BatchSizeFinder, Callback, LearningRateFinder, ModelCheckpoint, ParallelStrategy,
+from syncopate_torch.lightning_package import (BatchSizeFinder, LearningRateFinder, ModelCheckpoint, ParallelStrategy,
                                                StochasticWeightAveraging, Timer, extract_batch_size, is_overridden,
                                                rank_zero_only)
 from syncopate_torch.loaders import (has_length, order_of_the_job, overfit_loader, part_loader, resume_order,
@@ -28,19 +29,14 @@ from syncopate_torch.stepper import Stepper
 
 
 _PRECISIONS = ("32-true", "bf16-mixed")
+# Hooks that come in each step of a worker: what they log is its own.
+_HOOKS_OF_STEPS = {"on_train_batch_start", "on_before_zero_grad", "on_before_backward", "on_after_backward",
+                   "on_before_optimizer_step", "on_train_batch_end", "on_validation_batch_start", "on_validation_batch_end",
+                   "on_test_batch_start", "on_test_batch_end"}
+# Of a checkpoint: the number of workers.
+_WORKERS = "syncopate_workers"
 # What a `ModelCheckpoint` knows of the files that it has written.
 _PATHS = ("best_model_path", "last_model_path", "kth_best_model_path", "best_k_models")
-
-
-class _LoopsEnd(Callback):
-    """Before other callbacks see the end of training: those that replace the weights then, such as averages, replace those
-    of the job."""
-
-    def __init__(self, strategy):
-        self._strategy = strategy
-
-    def on_train_end(self, trainer, pl_module):  # noqa: ARG002 (the strategy has both)
-        self._strategy.end_loops()
 
 
 class SyncopateStrategy(ParallelStrategy):
@@ -79,6 +75,8 @@ class SyncopateStrategy(ParallelStrategy):
         self._optimizer, self._groups = None, 0  # of the job; once
         self._steps_since_alignment = False
         self._in_step = False
+        self.is_failing = False  # by an exception of this worker: it does nothing together with others
+        self._saved_by = self.job.size  # workers, of the checkpoint that a fit begins with
         self._sent, self._log_dirs = None, {}
         self._samples, self._first_samples = 0, 0  # of the batches since the last step
         self._batch_samples, self._scale = 0, 1  # of the last batch
@@ -174,14 +172,14 @@ class SyncopateStrategy(ParallelStrategy):
             iter(self._trainer.fit_loop._data_fetcher)
         self._expect_epochs()
         self._groups = len(self.distributed_optimizer.param_groups)
-        self._trainer.callbacks.insert(0, _LoopsEnd(self))
+        self._trainer.callbacks.insert(0, FirstCallback(self))
         self._clip_means()
         self._share_log_dir()
 
     def _expect_epochs(self):
         """Errors: ConfigError, where the trainer counts the steps of a worker, and the scheme gives each its own."""
         trainer = self._trainer
-        if self.job.size == 1 or self._scheme in EQUAL_STEPS:
+        if self.job.size == 1 or self._scheme in EQUAL_STEPS or trainer.fast_dev_run:
             return
         saves = [each for each in trainer.callbacks if isinstance(each, ModelCheckpoint)]
         for found, name, instead in (
@@ -249,6 +247,9 @@ class SyncopateStrategy(ParallelStrategy):
         order = order_of_the_job(self._loader)
         if place == earlier or order is None:
             return False
+        if has_length(order) and place[1] > 0 and self._saved_by != self.job.size:
+            raise ConfigError(f"the checkpoint was saved in the middle of an epoch by {self._saved_by} workers, found "
+                              f"{self.job.size}: start as many, or go on from the end of an epoch")
         if has_length(order):  # it is resumable, though not by the methods that Lightning looks for
             warnings.filterwarnings("ignore", "You're resuming from a checkpoint that ended before the epoch ended")
         resume_order(self._loader, *place)
@@ -393,7 +394,7 @@ class SyncopateStrategy(ParallelStrategy):
 
     def _align(self, place):
         """Waits for all workers, unless they have done so since the last step."""
-        if self._steps_since_alignment:
+        if self._steps_since_alignment and not self.is_failing:
             self._steps_since_alignment = False
             self._optimizer.align(place)
 
@@ -403,8 +404,17 @@ class SyncopateStrategy(ParallelStrategy):
                               "an epoch")
 
     def reduce(self, tensor, group=None, reduce_op="mean"):  # noqa: ARG002 (all workers)
-        """The reduction of a tensor over all workers; within a step of a loop, this worker's own."""
-        if not isinstance(tensor, torch.Tensor) or self._in_step or self.job.size == 1:
+        """The reduction of a tensor over all workers; within a step of a loop, and in the hooks of one, this worker's own."""
+        in_step = self._in_step or getattr(self.lightning_module, "_current_fx_name", None) in _HOOKS_OF_STEPS
+        return tensor if in_step else self._reduced(tensor, reduce_op)
+
+    def reduce_boolean_decision(self, decision, all=True):  # noqa: A002 (Lightning's name)
+        """Of a callback, whose hooks all workers come to together: whether all have decided so, or any."""
+        agree = int(self._reduced(torch.tensor(int(decision)), "sum"))
+        return agree == (1 if self.is_failing else self.job.size) if all else agree > 0
+
+    def _reduced(self, tensor, reduce_op):
+        if not isinstance(tensor, torch.Tensor) or self.job.size == 1 or self.is_failing:
             return tensor
         name = str(getattr(reduce_op, "name", reduce_op)).lower()
         mean = name in ("mean", "avg")
@@ -414,12 +424,12 @@ class SyncopateStrategy(ParallelStrategy):
 
     def barrier(self, name=None):
         """Within a step it does nothing."""
-        if not self._in_step:
+        if not self._in_step and not self.is_failing:
             self._align(f"barrier {name}")
             self.job.barrier()
 
     def broadcast(self, obj, src=0):
-        if self.job.size == 1:
+        if self.job.size == 1 or self.is_failing:
             return obj
         if self._in_step and isinstance(obj, (str, type(None))) and obj in self._log_dirs:
             return self._log_dirs[obj]
@@ -454,6 +464,14 @@ class SyncopateStrategy(ParallelStrategy):
     def lightning_module_state_dict(self):
         self._align("a checkpoint")
         return super().lightning_module_state_dict()
+
+    def save_checkpoint(self, checkpoint, filepath, storage_options=None):
+        super().save_checkpoint({**checkpoint, _WORKERS: self.job.size}, filepath, storage_options=storage_options)
+
+    def load_checkpoint(self, *arguments, **options):
+        checkpoint = super().load_checkpoint(*arguments, **options)
+        self._saved_by = checkpoint.get(_WORKERS, self.job.size)
+        return checkpoint
 
     def teardown(self):
         super().teardown()

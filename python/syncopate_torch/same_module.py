@@ -6,7 +6,7 @@ import zlib
 import torch
 
 from syncopate_torch.errors import ConfigError
-from syncopate_torch.flat import untrained_tensors
+from syncopate_torch.flat import expect_made, untrained_tensors
 from syncopate_torch.summary import gathered
 
 
@@ -14,7 +14,9 @@ def named_tensors(module):
     """Those of a module, or of a dict such as its `state_dict()`: their names and themselves, by their kinds. Errors:
     ConfigError, for something else."""
     if isinstance(module, torch.nn.Module):
-        return {"parameter": list(module.named_parameters()), "buffer": list(module.named_buffers())}
+        named = {"parameter": list(module.named_parameters()), "buffer": list(module.named_buffers())}
+        expect_made(named["parameter"] + named["buffer"])
+        return named
     if isinstance(module, collections.abc.Mapping):
         return {"tensor": [(name, value) for name, value in module.items() if torch.is_tensor(value)]}
     raise ConfigError(f"broadcast_parameters takes a module, or its state_dict(), found an object of type {type(module).__name__}: "
@@ -29,6 +31,7 @@ def expect_same(group, named):
 
 def expect_same_to_train(group, module):
     """The same for what a training exchanges: other buffers may differ."""
+    expect_made(module.named_parameters())
     trained, frozen = ([pair for pair in module.named_parameters() if pair[1].requires_grad is trains] for trains in (True, False))
     _expect(group, _described("trained parameter", trained) + _described("frozen parameter", frozen)
             + _described("buffer", untrained_tensors(module)))

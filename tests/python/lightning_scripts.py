@@ -283,6 +283,60 @@ def tests_the_best():
                 is_there=pathlib.Path(saves.best_model_path).is_file())
 
 
+class Compared(Points):
+    """Compares the replicas of all workers after each validation; logs in hooks of a step; may step its optimizer itself."""
+
+    def __init__(self, manual):
+        super().__init__(rate=0.05)
+        self.automatic_optimization = not manual
+        self.ends = []
+
+    def training_step(self, batch, index):
+        if self.automatic_optimization:
+            return super().training_step(batch, index)
+        self.steps[-1] += 1
+        self.optimizers().zero_grad()
+        self.manual_backward(self.loss(batch))
+        self.optimizers().step()
+        return None
+
+    def on_train_batch_end(self, *_arguments):
+        self.log("rank", float(self.trainer.global_rank), on_step=True, on_epoch=True, sync_dist=True)
+
+    def on_before_optimizer_step(self, _optimizer):
+        self.log("own", float(self.trainer.global_rank), on_step=True, sync_dist=True)
+
+    def on_validation_end(self):
+        own = torch.tensor(scripts.parameters_of(self.network))
+        self.ends.append(all(torch.equal(own, each) for each in self.trainer.strategy.job.allgather(own)))
+
+
+def validated(scheme, way):
+    """With averages of weights, which a callback puts into the module for a validation."""
+    options = {} if way == "manual" else {"val_check_interval": 0.5}
+    training = trainer(scheme, epochs=3, callbacks=[lightning.pytorch.callbacks.EMAWeightAveraging(decay=0.9)], **options)
+    model = Compared(way == "manual")
+    training.fit(model, DataLoader(dataset(), batch_size=4, shuffle=True), DataLoader(dataset(61), batch_size=8))
+    say(training, model, ends=model.ends, own=training.callback_metrics["own"].item(),
+        mean=training.callback_metrics["rank_epoch"].item())
+
+
+def fails_while_a_callback_saves(rank):
+    class Fails(Points):
+        def on_train_batch_end(self, *_arguments):
+            if self.trainer.global_rank == int(rank) and self.trainer.global_step >= 3:
+                raise ValueError("the loss of this script is strange")
+
+    saves = lightning.pytorch.callbacks.OnExceptionCheckpoint("on exception")
+    trainer("ssgd", epochs=100, enable_checkpointing=True, callbacks=[saves]).fit(Fails(), DataLoader(dataset(), batch_size=4))
+
+
+def one_batch():
+    training, model = trainer("esync", fast_dev_run=True), Points()
+    training.fit(model, DataLoader(dataset(), batch_size=4, shuffle=True), DataLoader(dataset(61), batch_size=8))
+    say(training, model, steps=training.global_step)
+
+
 def logs_in_each_step():
     """Each step asks for the folder of worker 0's logger."""
 

@@ -99,6 +99,13 @@ if TORCH >= (2, 0):
                 self.assertEqual(one["order"][6 * 8:], other["order"])
                 self.assertEqual(one["parameters"], other["parameters"])
 
+        def test_the_rest_of_an_epoch_needs_as_many_workers(self):
+            self.said("rest_of_an_epoch")
+            done = self.start([SYNCOPATE, "run", "-n", 3, "--run-dir", "three", "--", sys.executable, "-B", SCRIPTS,
+                               "rest_of_an_epoch", 3])
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("ConfigError: the checkpoint was saved in the middle of an epoch by 2 workers, found 3: ", done.stderr)
+
         def test_the_rest_of_an_epoch_of_several_kinds_of_loaders(self):
             done = self.start([sys.executable, "-B", SCRIPTS, "rests_of_epochs"])
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -161,6 +168,21 @@ if TORCH >= (2, 0):
                     for facts in (first, second):
                         self.assertEqual(facts["parameters"], first["averages"])
 
+        def test_replicas_are_those_of_the_training_after_a_validation_of_averages(self):
+            for scheme, way in (("local-sgd", "manual"), ("local-sgd", "automatic"), ("esync", "manual")):
+                with self.subTest(scheme=scheme, way=way):
+                    for facts in self.said("validated", scheme, way, run=("--cluster", self.unequal())):
+                        self.assertEqual(facts["ends"], [True] * (3 if way == "manual" else 6))
+                        self.assertTrue(facts["equal"])
+                        self.assertEqual(facts["own"], facts["rank"])
+                        if scheme == "local-sgd":  # of equal parts
+                            self.assertAlmostEqual(facts["mean"], 0.5)
+
+        def test_one_batch_of_each_worker_as_a_trial(self):
+            for facts in self.said("one_batch"):
+                self.assertEqual(facts["steps"], 1)
+                self.assertTrue(facts["equal"])
+
         def test_the_best_checkpoint_is_that_of_worker_0(self):
             first, second = self.said("tests_the_best", run=("--cluster", self.unequal()))
             self.assertTrue(first["is_there"] and second["is_there"])
@@ -179,6 +201,13 @@ if TORCH >= (2, 0):
             traces = [line for line in done.stderr.splitlines() if "Traceback" in line]
             self.assertTrue(traces[0].startswith("[worker 1]"), done.stderr)
             self.assertIn("[worker 1] ValueError: the loss of this script is strange", done.stderr)
+
+        def test_a_callback_that_saves_after_an_error_hides_it_from_nobody(self):
+            done = self.launch(("-n", 2), "fails_while_a_callback_saves", 1)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr.splitlines()[-1], "worker 1 .* the script left its loop by ValueError: the loss of this "
+                                                           "script is strange")
+            self.assertNotIn("is elsewhere", done.stderr)
 
         def test_a_script_that_is_interrupted_ends_the_job(self):
             done = self.launch(("-n", 2), "interrupted", 1)
