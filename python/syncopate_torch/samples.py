@@ -209,7 +209,9 @@ class ShareSampler(NotCopied, Sampler):
         return False
 
     def job_state(self):
-        epoch, step = (_c.call("share_epoch", self._share), self._first) if self._is_a_look() else self._place()
+        trains_otherwise = self._job.steps_taken() is None  # and may have trained on the batch
+        looks = not trains_otherwise and self._is_a_look()
+        epoch, step = (_c.call("share_epoch", self._share), self._first) if looks else self._place()
         return {**self._sizes, "epoch": epoch, "step": step}
 
     def take_job_state(self, state, same_size):

@@ -291,10 +291,21 @@ def masked(scheme, *options):
     say(rank=job.rank, mask=str(network.mask.tolist()), cache=str(network.cache.tolist()))
 
 
-def sets_parameters(scheme, *options):
+def sets_parameters(*ways):
+    """By schemes with options, each in a job of its own, what `set_in_the_middle` finds."""
+    rank, found = 0, {}
+    for way in ways:
+        scheme, *options = way.split()
+        job = syncopate.init(scheme, options=dict(option.split("=") for option in options))
+        rank, found[way] = job.rank, set_in_the_middle(job)
+        job.leave()
+    say(rank=rank, found=found)
+
+
+def set_in_the_middle(job):
     """Worker 0 sets all parameters in the middle of training, and before its end; workers take different numbers of steps.
-    Says the least and the greatest parameter after each of these, and after steps that hardly move them."""
-    job = syncopate.init(scheme, options=dict(option.split("=") for option in options))
+    The least and the greatest parameter after each of these, and after steps that hardly move them; the buffers, once they
+    are set."""
     points, labels, network = problem()
     network.append(torch.nn.BatchNorm1d(3))
     optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=1e-6), network, batch_size=16)
@@ -328,7 +339,7 @@ def sets_parameters(scheme, *options):
     set_all(9)
     optimizer.finish()
     look()
-    say(rank=job.rank, found=found, buffers=buffers)
+    return found, buffers
 
 
 def owns_memory():
