@@ -5,8 +5,8 @@
 
 namespace syncopate {
 
-/// The values of a block: several vectors' blocks stay in a core's second cache.
-inline constexpr std::size_t values_of_block = 8192;
+/// 64 KiB: the blocks of several vectors fit the second-level cache of a core.
+inline constexpr std::size_t values_of_block = 16 * 1024;
 
 /// Calls `work(first, count)` on the blocks of a vector, in order. Several passes over each block
 /// take less time than several passes over a vector that no cache holds.

@@ -7,14 +7,13 @@
 #include <cmath>
 
 #include "base/errors.hpp"
+#include "kernels/blocks.hpp"
 #include "kernels/optimizer_steps.hpp"
 #include "kernels/reduce.hpp"
 
 namespace syncopate {
 namespace {
 
-/// 64 KiB: the blocks of an update, of its gradient and of its answer fit the second-level cache.
-constexpr std::size_t block_values = 16 * 1024;
 /// From here on a loop over all parameters takes longer than it takes to wake a thread.
 constexpr std::size_t worth_a_pool = 512 * 1024;
 
@@ -61,10 +60,10 @@ ShardStore::ShardStore(const Options& options)
 
 /// Calls `visit(first, count)` for each block of the parameters, on all threads.
 void ShardStore::for_each_block(const std::function<void(std::size_t, std::size_t)>& visit) {
-  const std::size_t blocks = (params_.size() + block_values - 1) / block_values;
+  const std::size_t blocks = (params_.size() + values_of_block - 1) / values_of_block;
   pool_.run(blocks, [&](std::size_t block) {
-    const std::size_t first = block * block_values;
-    visit(first, std::min(block_values, params_.size() - first));
+    const std::size_t first = block * values_of_block;
+    visit(first, std::min(values_of_block, params_.size() - first));
   });
 }
 
@@ -128,7 +127,7 @@ void ShardStore::apply_mean(std::span<const Rank> workers) {
 void ShardStore::step_with_mean(std::span<const Rank> workers, double total_weight) {
   rule_->begin_step(learning_rate_(samples_));
   for_each_block([&](std::size_t first, std::size_t count) {
-    std::array<float, block_values> sum{};
+    std::array<float, values_of_block> sum{};
     const std::span<float> mean = std::span(sum).first(count);
     for (const Rank worker : workers) {
       const WorkerSlot& slot = slots_[worker.value];
@@ -158,7 +157,7 @@ void ShardStore::exchange(Rank worker, float rate) {
 
 void ShardStore::reduce() {
   for_each_block([&](std::size_t first, std::size_t count) {
-    std::array<float, block_values> sum{};
+    std::array<float, values_of_block> sum{};
     const std::span<float> total = std::span(sum).first(count);
     for (const WorkerSlot& slot : slots_) {
       if (slot.facts.weight != 0) {
