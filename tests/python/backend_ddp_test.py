@@ -9,7 +9,7 @@ from backend_test import BackendTest
 
 
 class DdpTest(BackendTest):
-    scripts = str(pathlib.Path(__file__).with_name("backend_ddp_scripts.py"))
+    script = str(pathlib.Path(__file__).with_name("backend_ddp_scripts.py"))
 
     def beside_gloo(self, *features):
         said = self.facts(self.launch(2, "beside_gloo", *features))

@@ -34,7 +34,7 @@ SIZES = {
 
 
 class MisuseTest(BackendTest):
-    scripts = str(pathlib.Path(__file__).with_name("backend_misuse_scripts.py"))
+    script = str(pathlib.Path(__file__).with_name("backend_misuse_scripts.py"))
 
     def expect(self, facts, messages):
         for name, message in messages.items():
@@ -81,7 +81,7 @@ class Ends(MisuseTest):
 
 
 class Processes(MisuseTest):
-    scripts = str(pathlib.Path(__file__).with_name("backend_process_scripts.py"))
+    script = str(pathlib.Path(__file__).with_name("backend_process_scripts.py"))
 
     def test_torch_is_imported_before_or_after(self):
         for first in ("torch", "syncopate_torch"):

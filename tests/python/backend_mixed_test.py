@@ -14,7 +14,7 @@ ONE_BACKEND = int(torch.__version__.split(".")[0]) < 2
 
 
 class Mixed(BackendTest):
-    scripts = str(pathlib.Path(__file__).with_name("backend_mixed_scripts.py"))
+    script = str(pathlib.Path(__file__).with_name("backend_mixed_scripts.py"))
 
     if ONE_BACKEND:
         def test_torch_1_refuses_several_backends(self):

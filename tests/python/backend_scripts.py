@@ -1,7 +1,6 @@
 """Scripts of torch.distributed for backend_test.py: backend_scripts.py NAME [ARGUMENT...]."""
 import atexit
 import datetime
-import json
 import os
 import sys
 import threading
@@ -17,11 +16,15 @@ from torch.distributed.distributed_c10d import _get_default_store
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
+from calls import run_calls, say
+
 TORCH = tuple(int(number) for number in torch.__version__.split(".")[:2])
 
 
-def say(**facts):
-    print(json.dumps(facts), flush=True)
+def begin():
+    """The default group, once for all calls of a process."""
+    if not dist.is_initialized():
+        dist.init_process_group("syncopate")
 
 
 def leave():
@@ -67,7 +70,7 @@ def more_than_gloo():
 
 def plain_calls():
     """Those of the process group itself, with a tensor in place of a list and values in place of options."""
-    dist.init_process_group("syncopate")
+    begin()
     rank, group, limit, op = dist.get_rank(), dist.group.WORLD, datetime.timedelta(seconds=100), dist.ReduceOp
     own, found = torch.tensor([rank + 1.0]), {}
 
@@ -94,7 +97,7 @@ def plain_calls():
 
 
 def futures_of_ended_works():
-    dist.init_process_group("syncopate")
+    begin()
     work = dist.all_reduce(torch.ones(2), async_op=True)
     work.wait()
     future = work.get_future()
@@ -174,7 +177,7 @@ def late_for_a_barrier():
 
 
 def results_that_the_caller_drops():
-    dist.init_process_group("syncopate")
+    begin()
     rank, size = dist.get_rank(), dist.get_world_size()
     places = [torch.empty(4) for _ in range(size)]
     kept = torch.full((4,), float(rank))
@@ -189,7 +192,7 @@ def results_that_the_caller_drops():
 
 def device_mesh():
     from torch.distributed.device_mesh import init_device_mesh
-    dist.init_process_group("syncopate")
+    begin()
     rank, size = dist.get_rank(), dist.get_world_size()
     mesh = init_device_mesh("cpu", (size,), mesh_dim_names=("all",))
     total = torch.ones(1)
@@ -228,7 +231,7 @@ def checkpoints():
 
 def default_device():
     """A script whose new tensors are on another device."""
-    dist.init_process_group("syncopate")
+    begin()
     rank, size = dist.get_rank(), dist.get_world_size()
     model, points, own = small_network(), torch.ones(4, 6), torch.full((2,), float(rank))
     places = [torch.zeros(2) for _ in range(size)]
@@ -243,11 +246,12 @@ def default_device():
     halves = job.everyone.reduce_scatter(own)
     say(rank=rank, gathered=[each.tolist() for each in (*places, *gathered)], exchanged=exchanged.tolist(), part=part.tolist(),
         halves=halves.tolist(), is_finite=all(each.grad.isfinite().all().item() for each in model.parameters()))
+    torch.set_default_device("cpu")
 
 
 def compiled():
     """DistributedDataParallel as torch.compile takes it, and as it is. The module alone imports no compiler."""
-    dist.init_process_group("syncopate")
+    begin()
     dist.all_reduce(torch.ones(2))
     is_light = "torch._dynamo" not in sys.modules
     found, expected = [trained(change(DistributedDataParallel(small_network())))
@@ -257,7 +261,7 @@ def compiled():
 
 def functional_collectives():
     from torch.distributed import _functional_collectives as functional
-    dist.init_process_group("syncopate")
+    begin()
     rank, group = dist.get_rank(), dist.group.WORLD
     own = torch.tensor([rank, rank + 10.0])
     say(rank=rank, total=functional.all_reduce(own, "sum", group).tolist(),
@@ -270,7 +274,7 @@ def promised_tensors():
     from torch.distributed import _functional_collectives as functional
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard, distribute_tensor
-    dist.init_process_group("syncopate")
+    begin()
     rank, group = dist.get_rank(), dist.group.WORLD
 
     def promised():
@@ -303,7 +307,7 @@ def promised_tensors():
 
 def inference_mode():
     """Collectives that begin in that mode end in a thread, or at a place, that has not."""
-    dist.init_process_group("syncopate")
+    begin()
     rank = dist.get_rank()
     with torch.inference_mode():
         own, places = torch.full((2,), rank + 1.0), [torch.empty(2) for _ in range(2)]
@@ -330,7 +334,7 @@ def tensors_in_parts():
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-    dist.init_process_group("syncopate")
+    begin()
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
 
     def network():
@@ -487,5 +491,4 @@ def forked_loaders():
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    globals()[sys.argv[1]](*sys.argv[2:])
+    run_calls(globals())

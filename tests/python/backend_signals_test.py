@@ -11,7 +11,7 @@ from backend_test import BackendTest
 
 
 class Signals(BackendTest):
-    scripts = str(pathlib.Path(__file__).with_name("backend_signals_scripts.py"))
+    script = str(pathlib.Path(__file__).with_name("backend_signals_scripts.py"))
 
     def after(self, sent, how):
         """The exit statuses and outputs of both ranks."""

@@ -23,11 +23,11 @@ CALLS = 200
 
 
 class BackendTest(ScriptTest):
-    scripts = SCRIPTS
+    script = SCRIPTS
 
     def launch(self, workers, name, *arguments, options=()):
         return self.start([SYNCOPATE, "run", "-n", workers, *options, "--run-dir", "run", "--", sys.executable, "-B",
-                           self.scripts, name, *arguments])
+                           self.script, name, *arguments])
 
     def started_by_hand(self, ranks, name, *arguments):
         """Ranks that nothing but the variables of torch.distributed brings together."""
@@ -37,7 +37,7 @@ class BackendTest(ScriptTest):
             ports = {"MASTER_PORT": str(first.getsockname()[1]), "SECOND_PORT": str(second.getsockname()[1])}
         places = [{**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", **ports}
                   for rank in range(ranks)]
-        return [subprocess.Popen([sys.executable, "-B", self.scripts, name, *arguments], stdout=subprocess.PIPE,
+        return [subprocess.Popen([sys.executable, "-B", self.script, name, *arguments], stdout=subprocess.PIPE,
                                  stderr=subprocess.STDOUT, text=True, env=place, cwd=self.folder) for place in places]
 
     def by_hand(self, ranks, name):
@@ -49,6 +49,10 @@ class BackendTest(ScriptTest):
 
 
 class Collectives(BackendTest):
+    calls = [("plain_calls",), ("inference_mode",), ("futures_of_ended_works",)]
+    if TORCH >= (2, 7):  # before, the latest 16 works keep their results
+        calls.append(("results_that_the_caller_drops",))
+
     def random_programs(self, ranks, seed):
         said = self.facts(self.start([SYNCOPATE, "run", "-n", ranks, "--run-dir", "run", "--", sys.executable, "-B", PROGRAMS,
                                       seed, CALLS]))
@@ -79,7 +83,7 @@ class Collectives(BackendTest):
             self.assertEqual(facts["received"], (rank - 1) % 3)
 
     def test_calls_of_the_process_group_without_options(self):
-        for facts in self.facts(self.launch(2, "plain_calls")):
+        for facts in self.said("plain_calls"):
             is_root = facts["rank"] == 1
             self.assertEqual(facts["allreduce"], [[3], [2], [2], [2]])
             self.assertEqual(facts["broadcast"], [[2], [1]])
@@ -91,19 +95,18 @@ class Collectives(BackendTest):
             self.assertTrue(facts["barrier"])
 
     def test_collectives_that_begin_in_inference_mode(self):
-        for facts in self.facts(self.launch(2, "inference_mode")):
+        for facts in self.said("inference_mode"):
             self.assertEqual((facts["places"], facts["mean"]), ([[1, 1], [2, 2]], [[1.5, 1.5]] * 3))
             self.assertEqual((facts["future"], facts["outside"]), (6, [[0, 0, 0]] * 2))
 
     def test_the_future_of_a_work_that_has_ended_is_done(self):
-        for facts in self.facts(self.launch(2, "futures_of_ended_works")):
+        for facts in self.said("futures_of_ended_works"):
             self.assertEqual((facts["done"], facts["value"], facts["after"]), (True, [2, 2], 4))
 
     def test_ten_thousand_operations_leave_nothing(self):
         """A leak grows the process in each stretch; a thread's new heap, once."""
         for facts in self.facts(self.launch(2, "long_run")):
             self.assertLess(min(facts["growths"]), 64, facts["growths"])
-
 
     def test_a_receive_that_waits_beside_many_collectives(self):
         for facts in self.facts(self.launch(2, "a_receive_that_waits")):
@@ -140,10 +143,10 @@ class Collectives(BackendTest):
     def test_a_script_that_ends_while_a_callback_computes(self):
         self.assertEqual([facts["found"] for facts in self.facts(self.launch(2, "callbacks_at_the_end"))], [3, 3])
 
+    if TORCH >= (2, 7):
 
-    if TORCH >= (2, 7):  # before, the latest 16 works keep theirs
         def test_results_live_no_longer_than_the_tensors_of_the_caller(self):
-            for facts in self.facts(self.launch(2, "results_that_the_caller_drops")):
+            for facts in self.said("results_that_the_caller_drops"):
                 self.assertEqual((facts["alive"], facts["result"]), ([False, False], [1, 1, 1, 1]))
 
 
@@ -189,8 +192,10 @@ class Scripts(BackendTest):
 if TORCH >= (2, 4):  # which has all that these scripts call
 
     class OfTorch2(BackendTest):
+        calls = [("device_mesh",), ("default_device",)]
+
         def test_groups_have_names(self):
-            for facts in self.facts(self.launch(2, "device_mesh")):
+            for facts in self.said("device_mesh"):
                 self.assertEqual((facts["total"], facts["names"]), (2, ["0", "default_pg", "of two"]))
                 self.assertTrue(facts["is_named"])
 
@@ -201,7 +206,7 @@ if TORCH >= (2, 4):  # which has all that these scripts call
                 self.assertEqual(facts["of_timeout"], ["Set timeout is now only supported for either nccl or gloo."])
 
         def test_tensors_of_collectives_are_on_the_cpu_whatever_the_default_device(self):
-            for facts in self.facts(self.launch(2, "default_device")):
+            for facts in self.said("default_device"):
                 self.assertEqual(facts["gathered"], [[0, 0], [1, 1]] * 2)
                 self.assertEqual((facts["exchanged"], facts["part"], facts["halves"]), ([0, 1], [1, 1], [1]))
                 self.assertTrue(facts["is_finite"])
@@ -210,18 +215,20 @@ if TORCH >= (2, 4):  # which has all that these scripts call
 if TORCH >= (2, 13):
 
     class OfTorch213(BackendTest):
+        calls = [("compiled",), ("functional_collectives",), ("promised_tensors",), ("tensors_in_parts",)]
+
         def test_compiled_distributed_data_parallel(self):
-            for facts in self.facts(self.launch(2, "compiled")):
+            for facts in self.said("compiled"):
                 self.assertTrue(facts["is_light"])
                 self.assert_near(facts["found"], facts["expected"])
 
         def test_functional_collectives(self):
-            for facts in self.facts(self.launch(2, "functional_collectives")):
+            for facts in self.said("functional_collectives"):
                 self.assertEqual((facts["total"], facts["gathered"]), ([1, 21], [0, 10, 1, 11]))
                 self.assertEqual(facts["part"], [21] if facts["rank"] else [1])
 
         def test_tensors_that_a_functional_collective_has_promised(self):
-            for facts in self.facts(self.launch(2, "promised_tensors")):
+            for facts in self.said("promised_tensors"):
                 self.assertEqual(facts["kind"], "AsyncCollectiveTensor")
                 self.assertEqual((facts["reduced"], facts["sent"]), ([2, 6, 10, 14], [1, 3, 5, 7]))
                 self.assertEqual((facts["everyone"], facts["parts"]), ([1, 3, 5, 7] * 2, [[1, 3, 5, 7]] * 2))
@@ -230,7 +237,7 @@ if TORCH >= (2, 13):
 
         def test_tensors_in_parts(self):
             rows = [[0, 1], [2, 3], [4, 5], [6, 7]]
-            for facts in self.facts(self.launch(2, "tensors_in_parts")):
+            for facts in self.said("tensors_in_parts"):
                 self.assertEqual((facts["rows"], facts["all_rows"]), (rows[2:] if facts["rank"] else rows[:2], rows))
                 self.assert_near(facts["parallel"], facts["plain"])
                 self.assert_near(facts["sharded"], facts["whole"])

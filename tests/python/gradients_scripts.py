@@ -1,12 +1,12 @@
 """Training scripts for gradients_test.py: gradients_scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
 import math
-import sys
 
 import torch
 import syncopate_torch as syncopate
 from syncopate_torch.amp import GradScaler
 
-from scripts import parameters_of, say
+from calls import run_calls, say
+from scripts import parameters_of
 
 
 def ones(value=0.0):
@@ -66,12 +66,13 @@ def of_another_default(kind):
         optimizer.synchronize(weight=257)
         optimizer.step(weight=257)
     optimizer.finish()
+    torch.set_default_dtype(torch.float32)
     say(rank=job.rank, parameters=parameters_of(network))
 
 
-def waits(scheme, how):
+def waits(scheme, how, *options):
     """Worker 1 waits while worker 0 takes further steps, whose gradient is zero; then both look at the replicas."""
-    job = syncopate.init(scheme)
+    job = syncopate.init(scheme, options=dict(option.split("=") for option in options))
     network = torch.nn.Linear(1, 1, bias=False)
     sgd = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1)
     optimizer = job.DistributedOptimizer(sgd, network, batch_size=1)
@@ -133,8 +134,12 @@ def of_weights(kind, synchronizes):
     optimizer = job.DistributedOptimizer(sgd, network, batch_size=1)
     weight = 1 if job.rank == 0 else 2**24
     pull(network, (1.0 + 2 * job.rank) * 2.0**124)
-    if synchronizes == "yes":
-        optimizer.synchronize(weight=weight)
+    try:
+        if synchronizes == "yes":
+            optimizer.synchronize(weight=weight)
+    except syncopate.ConfigError as error:
+        say(rank=job.rank, refused=str(error))
+        return
     optimizer.step(weight=weight)
     optimizer.finish()
     say(rank=job.rank, parameters=[value / 2.0**124 for value in parameters_of(network)])
@@ -197,5 +202,4 @@ def changes_rate(group, kind):
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    globals()[sys.argv[1]](*sys.argv[2:])
+    run_calls(globals())

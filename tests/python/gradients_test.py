@@ -225,94 +225,98 @@ class NotFiniteAlone(unittest.TestCase):
 
 
 class OfTwoWorkers(ScriptTest):
-    def launch(self, *arguments, options=()):
-        folder = "-".join(map(str, [*arguments, *options]))
-        return self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", folder, *options, "--", sys.executable, "-B", SCRIPTS,
-                           *arguments])
+    script = SCRIPTS
+    waits = [("ssgd", "align"), ("ssgd", "finish"), ("ssgd", "align", "aggregate=server"), ("nbssgd", "finish"),
+             ("local-sgd", "align")]
+    codecs = [("ssgd", "bf16", "0.5"), ("ssgd", "topk:0.1", "0"), ("local-sgd", "topk:0.1", "0"), ("nbssgd", "topk:0.1", "0")]
+    # Before torch 2.3 scales are for GPUs alone.
+    overflows = [(order, policy) for order in ("unscale first", "synchronize first") for policy in ("stop", "skip")
+                 if TORCH >= (2, 3)]
+    weights = [(kind, synchronizes) for kind in ("uniform", "samples") for synchronizes in ("yes", "no")]
+    rate = "tensor" if TORCH >= (2, 5) else "number"
+    calls = [("weighed", "3", "1"), ("weighed", "0.5", "1.9"), *(("waits", *way) for way in waits),
+             *(("keeps_back", *codec) for codec in codecs), *(("overflows", *way) for way in overflows),
+             *(("of_weights", *way) for way in weights), ("of_weights", "data", "yes"),
+             *(("many_tokens", scheme) for scheme in ("ssgd", "esync", "asgd")),
+             *(("changes_rule", what, "0.5") for what in ("weight_decay", "momentum")), ("changes_rate", "1", rate),
+             ("looked_at", "skip", "yes"), ("looked_at", "skip", "no"), ("of_another_default", "bfloat16")]
 
     def test_its_weight_is_a_whole_number(self):
-        for facts in self.facts(self.launch("weighed", 3, 1)):
+        for facts in self.said("weighed", "3", "1"):
             self.assertEqual((facts["pulled"], facts["parameters"], facts["samples"]), (1.5, [-1.5], 4))
-        done = self.launch("weighed", 0.5, 1.9)
-        for weight in (0.5, 1.9):
+        for weight, facts in zip((0.5, 1.9), self.said("weighed", "0.5", "1.9")):
             self.assertIn(f"a step weighs a whole number of samples or tokens, found {weight}: multiply the weights",
-                          done.stderr)
+                          facts["refused"])
 
     def test_workers_that_wait_take_the_steps_of_a_gradient_of_zero(self):
-        for scheme, how, *options in (("ssgd", "align"), ("ssgd", "finish"), ("ssgd", "align", "--aggregate", "server"),
-                                      ("nbssgd", "finish"), ("local-sgd", "align")):
-            with self.subTest(scheme, how=how, options=options):
-                first, second = self.facts(self.launch("waits", scheme, how, options=options))
+        for way in self.waits:
+            with self.subTest(way):
+                first, second = self.said("waits", *way)
                 self.assertEqual(first["parameters"], second["parameters"])
 
     def test_what_a_codec_keeps_back_stays_while_nobody_has_samples(self):
-        for scheme, codec, momentum in (("ssgd", "bf16", 0.5), ("ssgd", "topk:0.1", 0.0), ("local-sgd", "topk:0.1", 0.0),
-                                        ("nbssgd", "topk:0.1", 0.0)):
-            with self.subTest(scheme, codec=codec):
-                for facts in self.facts(self.launch("keeps_back", scheme, codec, momentum)):
+        for codec in self.codecs:
+            for facts in self.said("keeps_back", *codec):
+                with self.subTest(codec, rank=facts["rank"]):
                     self.assertEqual(facts["waited"], 0)
                     self.assertLess(facts["error"], 2e-5)
 
     def test_a_loss_scale_decides_about_an_overflow_also_where_gradients_are_clipped(self):
-        orders = ("unscale first", "synchronize first") if TORCH >= (2, 3) else ()  # before, scales are for GPUs alone
-        for order in orders:
-            for policy in ("stop", "skip"):
-                with self.subTest(order, policy=policy):
-                    for facts in self.facts(self.launch("overflows", order, policy)):
-                        self.assertAlmostEqual(facts["parameters"][0], -4.0, delta=1e-5)
-                        self.assertEqual(facts["scale"], 2.0)
+        for way in self.overflows:
+            for facts in self.said("overflows", *way):
+                with self.subTest(way, rank=facts["rank"]):
+                    self.assertAlmostEqual(facts["parameters"][0], -4.0, delta=1e-5)
+                    self.assertEqual(facts["scale"], 2.0)
 
     def test_weights_of_the_mean_that_is_looked_at_are_those_of_the_step(self):
-        for kind, expected in (("uniform", -2.0), ("samples", -3.0 + 2.0 / (2**24 + 1))):
-            for synchronizes in ("yes", "no"):
-                with self.subTest(kind, synchronizes=synchronizes):
-                    for facts in self.facts(self.launch("of_weights", kind, synchronizes)):
-                        self.assertAlmostEqual(facts["parameters"][0], expected, delta=3e-7)
+        expected = {"uniform": -2.0, "samples": -3.0 + 2.0 / (2**24 + 1)}
+        for way in self.weights:
+            for facts in self.said("of_weights", *way):
+                with self.subTest(way, rank=facts["rank"]):
+                    self.assertAlmostEqual(facts["parameters"][0], expected[way[0]], delta=3e-7)
 
     def test_weights_by_shares_of_the_data_are_not_known_to_synchronize(self):
-        done = self.launch("of_weights", "data", "yes")
-        self.assertIn("ConfigError: synchronize knows no weights by shares of the data", done.stderr)
+        for facts in self.said("of_weights", "data", "yes"):
+            self.assertIn("synchronize knows no weights by shares of the data", facts["refused"])
 
     def test_a_job_of_any_number_of_tokens_goes_on(self):
         for scheme in ("ssgd", "esync", "asgd"):
-            with self.subTest(scheme):
-                for facts in self.facts(self.launch("many_tokens", scheme)):
+            for facts in self.said("many_tokens", scheme):
+                with self.subTest(scheme, rank=facts["rank"]):
                     self.assertGreater(facts["samples"], 2**33)
 
     def test_a_single_worker_of_a_launcher_whose_step_weighs_nothing_stays(self):
-        [facts] = self.facts(self.start([SYNCOPATE, "run", "-n", 1, "--", sys.executable, "-B", SCRIPTS, "weighs_nothing"]))
+        [[facts]] = self.facts_of_each(1, [("weighs_nothing",)], SCRIPTS)
         self.assertEqual(facts["parameters"], [1.0])
 
     def test_a_rule_that_changes_where_a_server_steps(self):
         for what in ("weight_decay", "momentum"):
-            with self.subTest(what):
-                said = self.facts(self.launch("changes_rule", what, 0.5))
-                self.assertEqual(len(said), 2)
-                for facts in said:
+            for facts in self.said("changes_rule", what, "0.5"):
+                with self.subTest(what, rank=facts["rank"]):
                     self.assertIn("the parameter server takes the optimizer's steps by its rule of the beginning",
                                   facts["refused"])
 
     def test_one_that_is_not_finite_is_left_out_for_its_worker_alone(self):
         for synchronizes in ("yes", "no"):
-            with self.subTest(synchronizes=synchronizes):
-                for facts in self.facts(self.launch("looked_at", "skip", synchronizes)):
+            for facts in self.said("looked_at", "skip", synchronizes):
+                with self.subTest(synchronizes=synchronizes, rank=facts["rank"]):
                     self.assertEqual(facts["parameters"], [-5])  # means of 2, 1 and 2
 
     def test_one_that_is_not_finite_ends_the_job_in_the_name_of_its_worker(self):
         for synchronizes in ("yes", "no"):
             with self.subTest(synchronizes=synchronizes):
-                done = self.launch("looked_at", "stop", synchronizes)
+                done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", synchronizes, "--", sys.executable, "-B", SCRIPTS,
+                                   "looked_at", "stop", synchronizes])
                 self.assertEqual(done.returncode, 1)
                 self.assertIn("worker 1, step 2: the gradient of a batch is not finite", done.stderr)
                 self.assertNotIn("worker 0, step", done.stderr)
 
     def test_the_default_type_of_a_script_changes_nothing(self):
-        for facts in self.facts(self.launch("of_another_default", "bfloat16")):
+        for facts in self.said("of_another_default", "bfloat16"):
             self.assertEqual(facts["parameters"], [-3])
 
     def test_a_rate_that_changes_is_refused_where_a_server_takes_the_steps(self):
-        kind = "tensor" if TORCH >= (2, 5) else "number"
-        for facts in self.facts(self.launch("changes_rate", 1, kind)):
+        for facts in self.said("changes_rate", "1", self.rate):
             self.assertIn("the parameter server takes the optimizer's steps at the rate of the beginning", facts["refused"])
 
 

@@ -1,5 +1,4 @@
 """Scripts for Horovod's interface, for horovod_test.py: horovod_scripts.py NAME. Each prints what the test looks at."""
-import json
 import pickle
 import sys
 import types
@@ -7,12 +6,10 @@ import warnings
 
 import syncopate_torch.horovod as hvd
 import torch
-from scripts import SAMPLES, STEPS, parameters_of, problem, sgd
 from torch.nn import functional
 
-
-def say(**facts):
-    print(json.dumps(facts), flush=True)
+from calls import run_calls, say
+from scripts import SAMPLES, STEPS, parameters_of, problem, sgd
 
 
 def own_part(tensor):
@@ -414,5 +411,4 @@ def misuse():
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    globals()[sys.argv[1]](*sys.argv[2:])
+    run_calls(globals(), hvd.shutdown)

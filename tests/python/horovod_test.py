@@ -18,63 +18,75 @@ SCRIPTS = str(pathlib.Path(__file__).with_name("horovod_scripts.py"))
 
 
 class HorovodTest(ScriptTest):
+    script = SCRIPTS
+
+    def check_differentiated(self):
+        for facts in self.said("differentiated"):
+            self.assertEqual(len(facts["errors"]), 9)
+            for name, error in facts["errors"].items():
+                self.assertLess(error, 1e-12, name)
+
+
+class OfTwoWorkers(HorovodTest):
+    calls = [("training",), ("training", "fp16"), ("two_passes",), ("overflows", "by hand"), ("differentiated",),
+             ("of_float64",), ("calls_of_horovod",), ("two_optimizers", "equal"), ("unequal_counts",), ("named", "equal"),
+             ("named", "unequal"), ("joins_before_a_metric",), ("integers",), ("scheduler_before",), ("later_parameters",),
+             ("unpicklable",), ("rows",), ("places",), ("misuse",)]
+    if TORCH >= (2, 0):
+        calls.append(("hooks",))
+    if TORCH >= (2, 3):  # before, there is no GradScaler for CPUs
+        calls.append(("overflows", "torch"))
+
     def run_by(self, workers, name, *arguments):
         folder = "-".join(map(str, (name, workers, *arguments)))
         return self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", folder, "--", sys.executable, "-B", SCRIPTS, name,
                            *arguments])
 
-    def said(self, workers, name, *arguments):
-        return self.facts(self.run_by(workers, name, *arguments))
-
     def test_training_is_that_of_one_process(self):
-        said = self.said(2, "training")
+        said = self.said("training")
         for facts in said:
             self.assert_near(facts["parameters"], reference())
             self.assertTrue(facts["is_torchs"])
         self.assertEqual(said[0]["parameters"], said[1]["parameters"])
 
     def test_gradients_as_float16(self):
-        said = self.said(2, "training", "fp16")
+        said = self.said("training", "fp16")
         for found, right in zip(said[0]["parameters"], reference()):
             self.assertAlmostEqual(found, right, delta=0.01)
         self.assertNotEqual(said[0]["parameters"], reference())
 
     def test_two_passes_a_step_and_gradients_before_it(self):
-        for facts in self.said(2, "two_passes"):
+        for facts in self.said("two_passes"):
             self.assert_near(facts["parameters"], reference())
             self.assertGreater(facts["norm"], 0)
 
     def test_a_loss_scale_that_leaves_a_step_out(self):
-        for facts in self.said(2, "overflows", "by hand"):
+        for facts in self.said("overflows", "by hand"):
             self.assertEqual(facts["scale"], 512)
             self.assert_near(facts["parameters"], reference())
 
-    if TORCH >= (2, 3):  # before, there is no GradScaler for CPUs
+    if TORCH >= (2, 3):
 
         def test_torchs_loss_scale(self):
-            for facts in self.said(2, "overflows", "torch"):
+            for facts in self.said("overflows", "torch"):
                 self.assertEqual(facts["scale"], 512)
                 self.assert_near(facts["parameters"], reference())
 
     def test_gradients_through_collectives_are_those_of_one_process(self):
-        for workers in (2, 3):
-            for facts in self.said(workers, "differentiated"):
-                self.assertEqual(len(facts["errors"]), 9)
-                for name, error in facts["errors"].items():
-                    self.assertLess(error, 1e-12, (workers, name))
+        self.check_differentiated()
 
     def test_gradients_of_float64(self):
-        for facts in self.said(2, "of_float64"):
+        for facts in self.said("of_float64"):
             self.assertEqual((facts["gradient"], facts["type"]), (1 + 2**-41, "torch.float32"))
 
     def test_calls_as_horovod_has_them(self):
-        for facts in self.said(2, "calls_of_horovod"):
+        for facts in self.said("calls_of_horovod"):
             self.assertEqual((facts["twice"], facts["listed"]), ([1.5, 1.5], [6, 8]))
             self.assertEqual((facts["grouped"], facts["integers"]), ([12, 6], 4))
             self.assertEqual((facts["object"], facts["objects"], facts["last"]), (True, [[0], [1]], 0))
 
     def test_a_worker_joins_with_two_optimizers(self):
-        said = self.said(2, "two_optimizers", "equal")
+        said = self.said("two_optimizers", "equal")
         self.assertEqual([facts["last"] for facts in said], [0, 0])
         self.assertEqual(said[0]["values"], [-1.25, -1, -1])
         self.assertEqual(said[1]["values"], [-0.5, -0.5, -0.5])
@@ -85,7 +97,7 @@ class HorovodTest(ScriptTest):
         self.assertRegex(done.stderr, "this worker steps optimizer 1 of its job while another one steps optimizer 2")
 
     def test_a_worker_with_fewer_steps_joins(self):
-        said = self.said(2, "unequal_counts")
+        said = self.said("unequal_counts")
         points, labels, network = scripts.problem()
         optimizer = scripts.sgd(network)
         for step in range(scripts.STEPS):
@@ -98,62 +110,45 @@ class HorovodTest(ScriptTest):
 
     def test_names_in_unequal_order(self):
         others = [[0, 1], None, 7, "x", [1, 1]]
-        for facts in self.said(2, "named", "equal"):
+        for facts in self.said("named", "equal"):
             others[1] = [facts["rank"]] * 2
             self.assertEqual((facts["refused"], facts["values"], facts["others"]), ([None] * 2, [2, 20], others))
-        for facts in self.said(2, "named", "unequal"):
+        for facts in self.said("named", "unequal"):
             for refused in (*facts["refused"], facts["unequal"]):
                 self.assertRegex(refused, "worker . calls a collective named '.*' where worker . calls the one named .*: ")
             self.assertRegex(facts["unequal"], f"named 'of {facts['rank']}' where worker . .* named 'of {1 - facts['rank']}'")
 
-    def test_others_reduce_while_a_worker_has_joined(self):
-        for optimizers in (1, 2):
-            said = self.said(3, "joins_early", optimizers)
-            self.assertEqual([facts["last"] for facts in said], [said[0]["last"]] * 3)
-            self.assertIn(said[0]["last"], (0, 2))
-            all_three = [[2, -1], [18, -9], [-5, -9], [9, 7], [6, -1]]
-            self.assertEqual([each[:5] for each in (facts["said"][0] for facts in said)], [all_three] * 3)
-            for facts in (said[0], said[2]):
-                for step, (mean, *others, product, rows) in enumerate(facts["said"][1:], start=1):
-                    self.assertEqual([round(each * 3, 5) for each in mean], [4, -2])  # zeros of worker 1
-                    self.assertEqual(others, [[12, -6], [-5, -9], [9, 7]])
-                    own_rows = [2] * (2 - facts["rank"] // 2)
-                    self.assertEqual((product, rows), ([(1 + step) * (3 + step), (step - 1)**2], own_rows))
-                self.assertAlmostEqual(facts["weight"], -(1 + 2 * 2 / 3 + 3 * 2 / 3), 5)
-                self.assertEqual(facts["after"], [0, 1, 2])
-            self.assertRegex(said[0]["refused"], r"has called hvd.join\(\), so hvd.allgather would wait for it in vain")
-
     def test_a_worker_joins_where_the_next_call_is_no_step(self):
-        for facts in self.said(2, "joins_before_a_metric"):
+        for facts in self.said("joins_before_a_metric"):
             self.assertRegex(facts["refused"], r"same order; after a worker has called hvd.join\(\), the next call of the")
 
     def test_integers_are_exact(self):
-        for facts in self.said(2, "integers"):
+        for facts in self.said("integers"):
             self.assertEqual((facts["mean"], facts["half"]), ([2**60 + 1, -2**60 - 1, -1], 8194))
             self.assertEqual((facts["scaled"], facts["parts"]), (12 * (2**53 + 1), [True] * 99))
 
     def test_a_scheduler_that_is_made_before(self):
-        for facts in self.said(2, "scheduler_before"):
+        for facts in self.said("scheduler_before"):
             self.assertEqual((facts["warned"], facts["ends"]), ([], [[-3, 0.25]] * 2))
 
     if TORCH >= (2, 0):  # before, optimizers have no hooks
 
         def test_hooks_run_once_a_step(self):
-            for facts in self.said(2, "hooks"):
+            for facts in self.said("hooks"):
                 self.assertEqual(facts["calls"], ["before", "after"])
 
     def test_parameters_that_are_unfrozen_and_added(self):
-        for facts in self.said(2, "later_parameters"):
+        for facts in self.said("later_parameters"):
             self.assertEqual((facts["values"], facts["last"]), ([[-4.5] * 2, [-3] * 2, [-1.5] * 2], 0))
 
     def test_objects_that_cannot_be_pickled(self):
-        for facts in self.said(2, "unpicklable"):
+        for facts in self.said("unpicklable"):
             for refused in facts["refused"]:
                 self.assertRegex(refused, "worker 0 cannot pickle its object of type function: .*lambda.*install cloudpickle")
             self.assertEqual(facts["objects"], ["by cloudpickle", "plain"])
 
     def test_rows_of_several_tensors(self):
-        said = self.said(2, "rows")
+        said = self.said("rows")
         halves = [[0.0, 2.0], [4.0, 6.0]], [[0.0, 1.0], [2.0, 3.0]], [[0, 2], [4]], [[0, 1], [2]]
         for facts, (sums, means, sums_of_integers, means_of_integers) in zip(said, zip(*halves)):
             self.assertEqual(facts["scattered"], [sums, means, sums, sums_of_integers, means, means_of_integers])
@@ -175,27 +170,13 @@ class HorovodTest(ScriptTest):
         with self.assertRaisesRegex(hvd.ConfigError, "LBFGS evaluates the loss again within a step"):
             hvd.DistributedOptimizer(torch.optim.LBFGS(torch.nn.Linear(1, 1).parameters()))
 
-    def test_collectives(self):
-        for facts in self.said(3, "collectives"):
-            self.assertEqual((facts["size"], facts["mean"], facts["sum"]), (3, [1, 1], [3, 3]))
-            self.assertEqual((facts["integers"], facts["half"], facts["greatest"]), ([4], [1.5], [2]))
-            self.assertEqual(facts["rows"], [[0, 0], [1, 1], [1, 1], [2, 2], [2, 2], [2, 2]])
-            self.assertEqual((facts["heard"], facts["object"], facts["objects"]), ([1], {"from": 1}, ["", "x", "xx"]))
-            self.assertEqual((facts["rate"], facts["done"]), (1.5, True))
-            rank = facts["rank"]
-            self.assertEqual((facts["grouped"], facts["in_place"]), ([[6.0], [[3]]], [[1.0], [1.0, 2.0]]))
-            self.assertEqual(facts["exchanged"], [rank, 10 + rank, 20 + rank])
-            self.assertEqual(facts["unequal"], [[[0], [1], [1], [2], [2], [2]], [1, 2, 3]] if rank == 2 else [[], [0, 0, 0]])
-            self.assertEqual((facts["part"], facts["later"]), ([[3.0, 6.0], [9.0], [12.0]][rank], [0, 1, 2]))
-            self.assertEqual(facts["built"], [False] * 7)
-
     def test_workers_of_one_host(self):
-        for facts in self.said(2, "places"):
+        for facts in self.said("places"):
             self.assertEqual((facts["local"], facts["cross"]), ([facts["rank"], 2], [0, 1]))
             self.assertEqual((facts["homogeneous"], facts["enabled"]), (True, [False] * 3))
 
     def test_misuse_says_what_to_do(self):
-        for facts in self.said(2, "misuse"):
+        for facts in self.said("misuse"):
             refused = facts["refused"]
             self.assertRegex(refused["before init"], r"call hvd\.init\(\) first")
             self.assertRegex(refused["some workers"], r"expected hvd.init\(\) of all workers, found comm=\[0\] .*: leave them")
@@ -207,6 +188,45 @@ class HorovodTest(ScriptTest):
             self.assertRegex(refused["complex"], "found a complex one: train torch.view_as_real of it")
             self.assertRegex(refused["twice"], "distributed already: leave out the second call of hvd.DistributedOptimizer")
             self.assertRegex(refused["greatest"], "has a gradient by hvd.Average and hvd.Sum, found op 'max': detach")
+
+
+class OfThreeWorkers(HorovodTest):
+    workers = 3
+    calls = [("differentiated",), ("joins_early", "1"), ("joins_early", "2"), ("collectives",)]
+
+    def test_gradients_through_collectives_are_those_of_one_process(self):
+        self.check_differentiated()
+
+    def test_others_reduce_while_a_worker_has_joined(self):
+        for optimizers in (1, 2):
+            said = self.said("joins_early", str(optimizers))
+            self.assertEqual([facts["last"] for facts in said], [said[0]["last"]] * 3)
+            self.assertIn(said[0]["last"], (0, 2))
+            all_three = [[2, -1], [18, -9], [-5, -9], [9, 7], [6, -1]]
+            self.assertEqual([each[:5] for each in (facts["said"][0] for facts in said)], [all_three] * 3)
+            for facts in (said[0], said[2]):
+                for step, (mean, *others, product, rows) in enumerate(facts["said"][1:], start=1):
+                    self.assertEqual([round(each * 3, 5) for each in mean], [4, -2])  # zeros of worker 1
+                    self.assertEqual(others, [[12, -6], [-5, -9], [9, 7]])
+                    own_rows = [2] * (2 - facts["rank"] // 2)
+                    self.assertEqual((product, rows), ([(1 + step) * (3 + step), (step - 1)**2], own_rows))
+                self.assertAlmostEqual(facts["weight"], -(1 + 2 * 2 / 3 + 3 * 2 / 3), 5)
+                self.assertEqual(facts["after"], [0, 1, 2])
+            self.assertRegex(said[0]["refused"], r"has called hvd.join\(\), so hvd.allgather would wait for it in vain")
+
+    def test_collectives(self):
+        for facts in self.said("collectives"):
+            self.assertEqual((facts["size"], facts["mean"], facts["sum"]), (3, [1, 1], [3, 3]))
+            self.assertEqual((facts["integers"], facts["half"], facts["greatest"]), ([4], [1.5], [2]))
+            self.assertEqual(facts["rows"], [[0, 0], [1, 1], [1, 1], [2, 2], [2, 2], [2, 2]])
+            self.assertEqual((facts["heard"], facts["object"], facts["objects"]), ([1], {"from": 1}, ["", "x", "xx"]))
+            self.assertEqual((facts["rate"], facts["done"]), (1.5, True))
+            rank = facts["rank"]
+            self.assertEqual((facts["grouped"], facts["in_place"]), ([[6.0], [[3]]], [[1.0], [1.0, 2.0]]))
+            self.assertEqual(facts["exchanged"], [rank, 10 + rank, 20 + rank])
+            self.assertEqual(facts["unequal"], [[[0], [1], [1], [2], [2], [2]], [1, 2, 3]] if rank == 2 else [[], [0, 0, 0]])
+            self.assertEqual((facts["part"], facts["later"]), ([[3.0, 6.0], [9.0], [12.0]][rank], [0, 1, 2]))
+            self.assertEqual(facts["built"], [False] * 7)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,16 @@
 """Training scripts for lightning_test.py: lightning_scripts.py NAME [ARGUMENT...]. Each prints what it has found."""
 import pathlib
-import sys
 
 import lightning
-import scripts
 import torch
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 import syncopate_torch as syncopate
 from syncopate_torch.lightning import SyncopateStrategy
+
+import calls
+import scripts
 
 QUIET = {"accelerator": "cpu", "devices": 1, "logger": False, "enable_progress_bar": False,
          "enable_model_summary": False}
@@ -65,7 +66,7 @@ def trainer(scheme=None, epochs=scripts.STEPS, weight=None, **options):
 def say(training, model, **facts):
     own = torch.tensor(scripts.parameters_of(model.network))
     equal = all(torch.equal(each, own) for each in training.strategy.job.allgather(own))
-    scripts.say(rank=training.global_rank, parameters=own.tolist(), equal=equal, **facts)
+    calls.say(rank=training.global_rank, parameters=own.tolist(), equal=equal, **facts)
 
 
 class Distributed(Points):
@@ -189,7 +190,7 @@ def goes_on():
         job.leave()
         return model.orders
 
-    scripts.say(**{kind: [orders(kind, 4), orders(kind, 2), orders(kind, 4, "last.ckpt")]
+    calls.say(**{kind: [orders(kind, 4), orders(kind, 2), orders(kind, 4, "last.ckpt")]
                    for kind in ("plain", "sampler", "partition")})
 
 
@@ -236,7 +237,7 @@ def rests_of_epochs():
         training.strategy.job.leave()
         return [model.order, scripts.parameters_of(model.network), training.global_step]
 
-    scripts.say(**{kind: [found(kind, None), found(kind, 12)] for kind in ("drop_last", "sampler", "partition")})
+    calls.say(**{kind: [found(kind, None), found(kind, 12)] for kind in ("drop_last", "sampler", "partition")})
 
 
 def parts_of_epochs():
@@ -279,7 +280,7 @@ def tests_the_best():
     loader = DataLoader(dataset(61), batch_size=8)
     training.fit(Tested(rate=0.05), DataLoader(dataset(63), batch_size=4, shuffle=True), loader)
     training.test(ckpt_path="best", dataloaders=loader, verbose=False)
-    scripts.say(rank=training.global_rank, best=saves.best_model_path, all=sorted(saves.best_k_models),
+    calls.say(rank=training.global_rank, best=saves.best_model_path, all=sorted(saves.best_k_models),
                 is_there=pathlib.Path(saves.best_model_path).is_file())
 
 
@@ -350,7 +351,7 @@ def logs_in_each_step():
     training, model = lightning.Trainer(strategy=strategy, max_epochs=2, **{**QUIET, "logger": logger}), Logs()
     model.folders = set()
     training.fit(model, DataLoader(dataset(), batch_size=4, shuffle=True))
-    scripts.say(rank=training.global_rank, folders=sorted(model.folders))
+    calls.say(rank=training.global_rank, folders=sorted(model.folders))
 
 
 def mixed():
@@ -425,7 +426,7 @@ def refused():
     fit("averaging", Normed(), callbacks=[lightning.pytorch.callbacks.StochasticWeightAveraging(swa_lrs=0.1)])
     fit("batch norm", sync_batchnorm=True)
     fit("overfit", loader=syncopate.init().partition_dataset(dataset(), batch_size=4), overfit_batches=2)
-    scripts.say(rank=0, refused=refusals)
+    calls.say(rank=0, refused=refusals)
 
 
 def refused_without_a_length():
@@ -437,7 +438,7 @@ def refused_without_a_length():
             trainer(**options).fit(model, DataLoader(dataset(), batch_size=4))
         except syncopate.ConfigError as error:
             refusals[name] = str(error)
-    scripts.say(rank=job.rank, refused=refusals)
+    calls.say(rank=job.rank, refused=refusals)
 
 
 def unfreezes():
@@ -462,5 +463,4 @@ def gathers():
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    globals()[sys.argv[1]](*sys.argv[2:])
+    calls.run_calls(globals())

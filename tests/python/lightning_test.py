@@ -28,11 +28,13 @@ seconds_per_batch = 0.04
 
 
 class LightningTest(ScriptTest):
+    script = SCRIPTS
+
     def launch(self, run, name, *arguments):
-        return self.start([SYNCOPATE, "run", *run, "--run-dir", "-".join(["run", *map(str, arguments)]), "--", sys.executable,
+        return self.start([SYNCOPATE, "run", *run, "--run-dir", "-".join(map(str, (name, *arguments))), "--", sys.executable,
                            "-B", SCRIPTS, name, *arguments])
 
-    def said(self, name, *arguments, run=("-n", 2)):
+    def launched(self, name, *arguments, run=("-n", 2)):
         return self.facts(self.launch(run, name, *arguments))
 
 
@@ -40,6 +42,9 @@ if TORCH >= (2, 0):
 
     @needs("lightning")
     class Training(LightningTest):
+        calls = [("whole_batch",), ("whole_batch", "ssgd", "script"), ("clipped",), ("clipped_by_itself",), ("accumulated",),
+                 ("parts_of_epochs",), ("overfits",), ("logs_in_each_step",), ("mixed",)]
+
         def test_training_is_that_of_one_process(self):
             said = self.said("whole_batch")
             self.assertEqual([facts["size"] for facts in said], [2, 2])
@@ -70,9 +75,8 @@ if TORCH >= (2, 0):
         def test_a_validation_between_the_passes_of_a_step_changes_nothing(self):
             for workers in (1, 2):
                 with self.subTest(workers=workers):
-                    found = [self.facts(self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", f"{workers}-{interval}",
-                                                    "--", sys.executable, "-B", SCRIPTS, "tested_between_passes", interval]))
-                             for interval in (0, 3)]
+                    calls = [("tested_between_passes", interval) for interval in (0, 3)]
+                    found = self.facts_of_each(workers, calls, SCRIPTS)
                     for plain, tested in zip(*found):
                         self.assertEqual([plain["validations"], tested["validations"]], [0, 2 * 16 // workers // 3])
                         self.assertEqual(plain["parameters"], tested["parameters"])
@@ -87,12 +91,8 @@ if TORCH >= (2, 0):
                     self.assertEqual(first + second, whole)
                     self.assertNotEqual(whole[0], whole[2])
 
-        def launched(self, run, name, *arguments):
-            return self.facts(self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", run, "--", sys.executable, "-B", SCRIPTS,
-                                          name, *arguments]))
-
         def test_a_fit_from_the_middle_of_an_epoch_trains_the_rest_of_it(self):
-            whole, rest = self.launched("whole", "rest_of_an_epoch"), self.launched("rest", "rest_of_an_epoch", 6)
+            whole, rest = self.launched("rest_of_an_epoch"), self.launched("rest_of_an_epoch", 6)
             self.assertEqual(sorted(whole[0]["order"][:32] + whole[1]["order"][:32]), list(range(scripts.SAMPLES)))
             for one, other in zip(whole, rest):
                 self.assertEqual((one["steps"], other["steps"]), (12, 12))
@@ -100,9 +100,8 @@ if TORCH >= (2, 0):
                 self.assertEqual(one["parameters"], other["parameters"])
 
         def test_the_rest_of_an_epoch_needs_as_many_workers(self):
-            self.said("rest_of_an_epoch")
-            done = self.start([SYNCOPATE, "run", "-n", 3, "--run-dir", "three", "--", sys.executable, "-B", SCRIPTS,
-                               "rest_of_an_epoch", 3])
+            self.launched("rest_of_an_epoch")
+            done = self.launch(("-n", 3), "rest_of_an_epoch", 3)
             self.assertEqual(done.returncode, 1)
             self.assertIn("ConfigError: the checkpoint was saved in the middle of an epoch by 2 workers, found 3: ", done.stderr)
 
@@ -138,6 +137,12 @@ if TORCH >= (2, 0):
 
     @needs("lightning")
     class Epochs(LightningTest):
+        averages = ("ssgd", "esync", "asgd")
+        validations = (("local-sgd", "manual"), ("local-sgd", "automatic"), ("esync", "manual"))
+        schemes = ("ssgd", "nbssgd", "ssp", "hogwild")
+        calls = [*(("epochs", scheme) for scheme in ("esync", *schemes)), *(("averaged", scheme) for scheme in averages),
+                 *(("validated", *way) for way in validations), ("tests_the_best",), ("one_batch",)]
+
         def check(self, said):
             points = scripts.problem()[0]
             for facts in said:
@@ -148,30 +153,30 @@ if TORCH >= (2, 0):
                 self.assertTrue(facts["saved"])
             self.assertEqual(sum(facts["validated"] for facts in said), 61)
 
-        def unequal(self):
+        def options(self):
             cluster = pathlib.Path(self.folder) / "unequal.toml"
             cluster.write_text(UNEQUAL, encoding="utf-8")
-            return cluster
+            return "--cluster", cluster
 
         def test_workers_of_unequal_speed(self):
-            said = self.said("epochs", "esync", run=("--cluster", self.unequal()))
+            said = self.said("epochs", "esync")
             self.check(said)
             for facts in said:
                 self.assertEqual(facts["samples"], 3 * 63)
 
         def test_averages_of_weights_are_those_of_worker_0(self):
-            for scheme in ("ssgd", "esync", "asgd"):
+            for scheme in self.averages:
                 with self.subTest(scheme):
-                    first, second = self.said("averaged", scheme, run=("--cluster", self.unequal()))
+                    first, second = self.said("averaged", scheme)
                     self.assertEqual(first["of_the_job"], second["of_the_job"])
                     self.assertNotEqual(first["of_the_job"], first["averages"])
                     for facts in (first, second):
                         self.assertEqual(facts["parameters"], first["averages"])
 
         def test_replicas_are_those_of_the_training_after_a_validation_of_averages(self):
-            for scheme, way in (("local-sgd", "manual"), ("local-sgd", "automatic"), ("esync", "manual")):
+            for scheme, way in self.validations:
                 with self.subTest(scheme=scheme, way=way):
-                    for facts in self.said("validated", scheme, way, run=("--cluster", self.unequal())):
+                    for facts in self.said("validated", scheme, way):
                         self.assertEqual(facts["ends"], [True] * (3 if way == "manual" else 6))
                         self.assertTrue(facts["equal"])
                         self.assertEqual(facts["own"], facts["rank"])
@@ -184,12 +189,12 @@ if TORCH >= (2, 0):
                 self.assertTrue(facts["equal"])
 
         def test_the_best_checkpoint_is_that_of_worker_0(self):
-            first, second = self.said("tests_the_best", run=("--cluster", self.unequal()))
+            first, second = self.said("tests_the_best")
             self.assertTrue(first["is_there"] and second["is_there"])
             self.assertEqual((first["best"], first["all"]), (second["best"], second["all"]))
 
         def test_every_kind_of_scheme(self):
-            for scheme in ("ssgd", "nbssgd", "ssp", "hogwild"):
+            for scheme in self.schemes:
                 with self.subTest(scheme):
                     self.check(self.said("epochs", scheme))
 
@@ -215,7 +220,7 @@ if TORCH >= (2, 0):
             self.assertIn("the script left its loop by KeyboardInterrupt", done.stderr)
 
         def test_what_is_not_possible(self):
-            [facts] = self.said("refused", run=("-n", 1))
+            [facts] = self.launched("refused", run=("-n", 1))
             refused = facts["refused"]
             for name, pattern in (("devices", "devices=1 and start `syncopate run -n 3`"),
                                   ("LBFGS", "choose another optimizer"), ("two optimizers", "one optimizer, found 2"),
@@ -230,7 +235,7 @@ if TORCH >= (2, 0):
                 self.assertRegex(refused.get(name, ""), f"^ConfigError: .*{pattern}")
 
         def test_what_is_not_possible_where_an_epoch_has_no_length(self):
-            for facts in self.said("refused_without_a_length"):
+            for facts in self.launched("refused_without_a_length"):
                 for name, found in (("limit", "a limit_train_batches that is a fraction"),
                                     ("interval", "a val_check_interval that is a fraction"),
                                     ("estimated", "trainer.estimated_stepping_batches")):
@@ -247,8 +252,7 @@ if TORCH >= (2, 0):
             for name, pattern in (("by_steps", "so max_steps would come at different times; set max_epochs instead"),
                                   ("gathers", "all_gather within a step")):
                 with self.subTest(name):
-                    done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", name, "--", sys.executable, "-B",
-                                       SCRIPTS, name])
+                    done = self.launch(("-n", 2), name)
                     self.assertEqual(done.returncode, 1)
                     self.assertRegex(done.stderr, f"ConfigError: .*{pattern}")
 

@@ -1,6 +1,5 @@
 """Training scripts for loops_test.py: loops_scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
 import gc
-import json
 import math
 import os
 import signal
@@ -11,6 +10,8 @@ import syncopate_torch as syncopate
 from syncopate_torch.loaders import TrainingOrder
 from torch.nn import functional
 from torch.optim.lr_scheduler import StepLR
+
+from calls import run_calls, say
 
 SAMPLES = 65  # of two workers with 16 a step the first has 33, the second 32
 
@@ -25,10 +26,6 @@ def problem():
 
 def parameters_of(network):
     return [value for parameter in network.parameters() for value in parameter.detach().flatten().tolist()]
-
-
-def say(**facts):
-    print(json.dumps(facts), flush=True)
 
 
 def scheduled():
@@ -187,7 +184,7 @@ def goes_on_at_unequal_rates(scheme, file=None):
     """The rate and the momentum of each worker follow its own steps, of which each takes another number."""
     job = syncopate.init(scheme)
     if file is not None:
-        job.load_state_dict(torch.load(file.format(job.rank)))
+        job.load_state_dict(torch.load(file.format(scheme, job.rank)))
     points, labels, network = problem()
     sgd = torch.optim.SGD(network.parameters(), lr=0.2, momentum=0.9)
     schedule = torch.optim.lr_scheduler.OneCycleLR(sgd, max_lr=0.2, total_steps=60)
@@ -196,7 +193,7 @@ def goes_on_at_unequal_rates(scheme, file=None):
         take_step(optimizer, network, points, labels)
         schedule.step()
     optimizer.align()
-    torch.save(job.state_dict(), f"state.{job.rank}")
+    torch.save(job.state_dict(), f"{scheme}.{job.rank}")
     group = optimizer.param_groups[0]
     say(rank=job.rank, rate=group["lr"], momentum=group["momentum"], samples=optimizer.samples)
 
@@ -205,7 +202,7 @@ def saves_each_epoch(scheme, epochs, is_killed=False):
     """Each worker saves a state of its own after each epoch. In the last one worker 1 may be killed before that, once
     worker 0 has saved."""
     job = syncopate.init(scheme)
-    file = f"epoch.{job.rank}"
+    file = f"{scheme}.{job.rank}"
     if os.path.exists(file):
         job.load_state_dict(torch.load(file))
     points, labels, network = problem()
@@ -291,21 +288,11 @@ def masked(scheme, *options):
     say(rank=job.rank, mask=str(network.mask.tolist()), cache=str(network.cache.tolist()))
 
 
-def sets_parameters(*ways):
-    """By schemes with options, each in a job of its own, what `set_in_the_middle` finds."""
-    rank, found = 0, {}
-    for way in ways:
-        scheme, *options = way.split()
-        job = syncopate.init(scheme, options=dict(option.split("=") for option in options))
-        rank, found[way] = job.rank, set_in_the_middle(job)
-        job.leave()
-    say(rank=rank, found=found)
-
-
-def set_in_the_middle(job):
+def set_in_the_middle(scheme, *options):
     """Worker 0 sets all parameters in the middle of training, and before its end; workers take different numbers of steps.
     The least and the greatest parameter after each of these, and after steps that hardly move them; the buffers, once they
     are set."""
+    job = syncopate.init(scheme, options=dict(option.split("=") for option in options))
     points, labels, network = problem()
     network.append(torch.nn.BatchNorm1d(3))
     optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=1e-6), network, batch_size=16)
@@ -339,7 +326,7 @@ def set_in_the_middle(job):
     set_all(9)
     optimizer.finish()
     look()
-    return found, buffers
+    say(rank=job.rank, found=found, buffers=buffers)
 
 
 def owns_memory():
@@ -398,9 +385,13 @@ def some_parameters(scheme):
     """The optimizer has the last layer alone, and the others are not frozen."""
     job = syncopate.init(scheme)
     _, _, network = problem()
-    job.DistributedOptimizer(torch.optim.SGD(network[2].parameters(), lr=0.1), network, batch_size=16)
+    refused = ""
+    try:
+        job.DistributedOptimizer(torch.optim.SGD(network[2].parameters(), lr=0.1), network, batch_size=16)
+    except syncopate.ConfigError as error:
+        refused = str(error)
+    say(rank=job.rank, refused=refused)
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    globals()[sys.argv[1]](*sys.argv[2:])
+    run_calls(globals())

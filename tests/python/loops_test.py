@@ -30,28 +30,35 @@ class Launched(ScriptTest):
                            sys.executable, "-B", SCRIPTS, *arguments])
 
 
-class UnequalLoops(Launched):
+class UnequalLoops(ScriptTest):
+    script = SCRIPTS
+    calls = [("scheduled",), ("drops_last",), ("followed",), ("forks",), ("accumulated",),
+             *(("shows_a_batch", scheme) for scheme in ("ssgd", "esync")),
+             *(("counts", scheme) for scheme in ("easgd", "downpour", "esync")),
+             *(("goes_on_with_ssgd", scheme) for scheme in ("esync", "hogwild")),
+             *(("counts_its_own", scheme) for scheme in ("easgd", "downpour"))]
+
     def test_workers_take_equally_many_steps_of_a_dataset_that_does_not_divide(self):
-        first, second = self.facts(self.launch(2, "scheduled"))
+        first, second = self.said("scheduled")
         self.assertEqual(first["sizes"], [16, 16, 1] * 4)
         self.assertEqual(second["sizes"], [16, 8, 8] * 4)
         self.assertEqual([first["length"], second["length"]], [3, 3])
         self.assertEqual(first["parameters"], second["parameters"])
 
     def test_drop_last_leaves_out_what_is_no_whole_step(self):
-        for facts in self.facts(self.launch(2, "drops_last")):
+        for facts in self.said("drops_last"):
             self.assertEqual(facts["sizes"], {"129": [64], "300": [64, 64]})
 
     def test_a_worker_that_takes_no_steps_follows_the_schedule_of_the_others(self):
-        first, second = self.facts(self.launch(2, "followed"))
+        first, second = self.said("followed")
         self.assertEqual(first["aligned"], second["aligned"])
         self.assertEqual(first["parameters"], second["parameters"])
         self.assertEqual([first["rate"], second["rate"]], [0.2 / 2 ** 8] * 2)  # 192 samples, every 24
 
     def test_a_look_at_a_batch_is_no_epoch(self):
         for scheme in ("ssgd", "esync"):
-            with self.subTest(scheme):
-                for facts in self.facts(self.launch(2, "shows_a_batch", scheme)):
+            for facts in self.said("shows_a_batch", scheme):
+                with self.subTest(scheme, rank=facts["rank"]):
                     self.assertEqual(facts["epochs"], [[1] * scripts.SAMPLES] * 3)
                     self.assertEqual(facts["numbers"], [1, 2, 3])
                     if facts["rank"] == 0:
@@ -61,8 +68,8 @@ class UnequalLoops(Launched):
 
     def test_all_workers_know_the_samples_of_all_once_they_have_waited_for_each_other(self):
         for scheme in ("easgd", "downpour", "esync"):
-            with self.subTest(scheme):
-                for facts in self.facts(self.launch(2, "counts", scheme)):
+            for facts in self.said("counts", scheme):
+                with self.subTest(scheme, rank=facts["rank"]):
                     self.assertEqual((facts["known"][1], facts["known"][3], facts["saved"]), (80, 160, 160))
                     if scheme != "downpour":  # which estimates the samples of the others in between
                         self.assertAlmostEqual(facts["rate"], 0.2 / 2 ** 6)
@@ -72,29 +79,20 @@ class UnequalLoops(Launched):
     def test_optimizers_of_workers_by_themselves_become_one(self):
         for scheme in ("esync", "hogwild"):
             with self.subTest(scheme):
-                first, second = self.facts(self.launch(2, "goes_on_with_ssgd", scheme))
+                first, second = self.said("goes_on_with_ssgd", scheme)
                 self.assertNotEqual(first["own"], second["own"])
                 self.assertEqual(first["parameters"], second["parameters"])
 
     def test_a_step_counts_once_and_one_that_is_skipped_does_not(self):
         for scheme in ("easgd", "downpour"):
             with self.subTest(scheme):
-                first, second = self.facts(self.launch(2, "counts_its_own", scheme))
+                first, second = self.said("counts_its_own", scheme)
                 self.assertEqual(first["known"], [8, 16, 24, 24, 32, 40, 48, 56])
                 for facts in (first, second):
                     self.assertEqual((facts["samples"], facts["steps"]), (56, 7))
 
-    def test_a_job_goes_on_whose_workers_have_unequal_rates(self):
-        for scheme in ("esync", "easgd"):
-            with self.subTest(scheme):
-                before = self.facts(self.launch(2, "goes_on_at_unequal_rates", scheme))
-                after = self.facts(self.launch(2, "goes_on_at_unequal_rates", scheme, "state.{}"))
-                self.assertNotEqual(before[0]["rate"], before[1]["rate"])
-                self.assertNotEqual(before[0]["momentum"], before[1]["momentum"])
-                self.assertEqual([facts["samples"] for facts in (*before, *after)], [72, 72, 144, 144])
-
     def test_a_forked_child_ends_in_any_way_and_its_parent_goes_on(self):
-        first, second = self.facts(self.launch(2, "forks"))
+        first, second = self.said("forks")
         self.assertEqual([first["statuses"], second["statuses"]], [[7, 1, 7]] * 2)
         self.assertEqual(first["parameters"], second["parameters"])
 
@@ -103,39 +101,51 @@ class UnequalLoops(Launched):
         optimizer = torch.optim.SGD(network.parameters(), lr=0.2)
         functional.cross_entropy(network(points), labels).backward()
         optimizer.step()
-        for workers in (1, 2):
-            with self.subTest(workers=workers):
-                for facts in self.facts(self.launch(workers, "accumulated")):
-                    for found, right in zip(facts["parameters"], scripts.parameters_of(network)):
-                        self.assertAlmostEqual(found, right, delta=1e-5)
+        [[alone]] = self.facts_of_each(1, [("accumulated",)], SCRIPTS)
+        for facts in (alone, *self.said("accumulated")):
+            self.assert_near(facts["parameters"], scripts.parameters_of(network))
 
 
 class Resumed(Launched):
+    def test_a_job_goes_on_whose_workers_have_unequal_rates(self):
+        schemes = ("esync", "easgd")
+        calls = [[("goes_on_at_unequal_rates", scheme, *file) for scheme in schemes] for file in ((), ("{}.{}",))]
+        first, second = (self.facts_of_each(2, each, SCRIPTS) for each in calls)
+        for scheme, before, after in zip(schemes, first, second):
+            with self.subTest(scheme):
+                self.assertNotEqual(before[0]["rate"], before[1]["rate"])
+                self.assertNotEqual(before[0]["momentum"], before[1]["momentum"])
+                self.assertEqual([facts["samples"] for facts in (*before, *after)], [72, 72, 144, 144])
+
     def test_states_of_several_moments_are_refused_by_all_workers(self):
         same = ": load states that all workers saved at the same moment"
         every = (": before the DistributedOptimizer every worker loads the state that it saved at the same moment, or none "
                  "does")
-        states = [pathlib.Path(self.folder) / f"epoch.{rank}" for rank in range(2)]
+        schemes = ("ssgd", "esync")
+        states = [[pathlib.Path(self.folder) / f"{scheme}.{rank}" for rank in range(2)] for scheme in schemes]
         os.mkfifo(pathlib.Path(self.folder) / "saved")
-        for scheme in ("ssgd", "esync"):
-            with self.subTest(scheme):
-                self.facts(self.launch(2, "saves_each_epoch", scheme, 1))
-                self.assertEqual(self.launch(2, "saves_each_epoch", scheme, 2, "killed").returncode, 1)
-                self.refused_by_both("the state of worker 0 is of epoch 2, step 0, that of worker 1 of epoch 1, step 0" + same,
-                                     scheme, 3)
-                states[1].unlink()
-                self.refused_by_both("worker 0 has loaded a state of epoch 2, step 0, and worker 1 none" + every, scheme, 4)
-                states[0].rename(states[1])
-                self.refused_by_both("worker 1 has loaded a state of epoch 2, step 0, and worker 0 none" + every, scheme, 5)
-                shutil.copy(states[1], states[0])
-                first, second = self.facts(self.launch(2, "saves_each_epoch", scheme, 6))
-                self.assertEqual((first["refused"], first["parameters"]), ("", second["parameters"]))
-                for state in states:
-                    state.unlink()
+        self.saves_until(1, schemes)
+        for scheme in schemes:
+            self.assertEqual(self.launch(2, "saves_each_epoch", scheme, 2, "killed").returncode, 1)
+        self.refused_by_both("the state of worker 0 is of epoch 2, step 0, that of worker 1 of epoch 1, step 0" + same, schemes, 3)
+        for _, second in states:
+            second.unlink()
+        self.refused_by_both("worker 0 has loaded a state of epoch 2, step 0, and worker 1 none" + every, schemes, 4)
+        for first, second in states:
+            first.rename(second)
+        self.refused_by_both("worker 1 has loaded a state of epoch 2, step 0, and worker 0 none" + every, schemes, 5)
+        for first, second in states:
+            shutil.copy(second, first)
+        for first, second in self.saves_until(6, schemes):
+            self.assertEqual((first["refused"], first["parameters"]), ("", second["parameters"]))
 
-    def refused_by_both(self, message, scheme, epochs):
-        found = self.facts(self.launch(2, "saves_each_epoch", scheme, epochs))
-        self.assertEqual([facts["refused"] for facts in found], [message] * 2)
+    def saves_until(self, epochs, schemes):
+        return self.facts_of_each(2, [("saves_each_epoch", scheme, epochs) for scheme in schemes], SCRIPTS)
+
+    def refused_by_both(self, message, schemes, epochs):
+        for scheme, found in zip(schemes, self.saves_until(epochs, schemes)):
+            with self.subTest(scheme, epochs=epochs):
+                self.assertEqual([facts["refused"] for facts in found], [message] * 2)
 
     def test_moments_that_differ(self):
         place = "epoch 1, step 3"
@@ -151,31 +161,33 @@ class Resumed(Launched):
         self.assertEqual(second["says"], first["says"])
 
 
-class Modules(Launched):
+class Modules(ScriptTest):
+    script = SCRIPTS
+    masks = ["ssgd", "local-sgd", "esync", "nbssgd", "diloco", "hogwild", "asgd", "nbssgd commit=racy"]
+    sets = ["ssgd", "local-sgd", "diloco", "esync", "esync aggregate=server", "nbssgd", "nbssgd commit=racy",
+            "nbssgd commit=racy aggregate=server", "asgd", "asgd servers=2 compress=int8", "dc-asgd", "ssp", "backup", "easgd",
+            "downpour server-learning-rate=1e-6", "hogwild"]
+    calls = [*(("masked", *way.split()) for way in masks), *(("set_in_the_middle", *way.split()) for way in sets),
+             ("owns_memory",), *(("some_parameters", scheme) for scheme in ("asgd", "ssp", "esync"))]
+
     def test_masks_and_caches_stay(self):
-        ways = [[scheme] for scheme in ("ssgd", "local-sgd", "esync", "nbssgd", "diloco", "hogwild", "asgd")]
-        for way in [*ways, ["nbssgd", "commit=racy"]]:
-            with self.subTest(way=way):
-                for facts in self.facts(self.launch(2, "masked", *way)):
+        for way in self.masks:
+            for facts in self.said("masked", *way.split()):
+                with self.subTest(way, rank=facts["rank"]):
                     self.assertEqual(facts["mask"], "[[0.0, -inf], [0.0, 0.0]]")
                     self.assertEqual(facts["cache"], f"[inf, {facts['rank']}.0]")
 
     def test_training_goes_on_from_parameters_that_the_script_has_set(self):
-        ways = ["ssgd", "local-sgd", "diloco", "esync", "esync aggregate=server", "nbssgd", "nbssgd commit=racy",
-                "nbssgd commit=racy aggregate=server", "asgd", "asgd servers=2 compress=int8", "dc-asgd", "ssp", "backup", "easgd",
-                "downpour server-learning-rate=1e-6", "hogwild"]
-        done = self.start([SYNCOPATE, "run", "-n", 2, "--", sys.executable, "-B", SCRIPTS, "sets_parameters", *ways])
-        for facts in self.facts(done):
-            self.assertEqual(list(facts["found"]), ways)
-            for way, (found, buffers) in facts["found"].items():
-                with self.subTest(way):
-                    self.assertEqual(buffers, [7, 7, 7])
-                    for expected, values in zip((7, 7, 9, 9), found):
+        for way in self.sets:
+            for facts in self.said("set_in_the_middle", *way.split()):
+                with self.subTest(way, rank=facts["rank"]):
+                    self.assertEqual(facts["buffers"], [7, 7, 7])
+                    for expected, values in zip((7, 7, 9, 9), facts["found"]):
                         for value in values:
                             self.assertAlmostEqual(value, expected, delta=1e-3)
 
     def test_tensors_have_memory_of_their_own_after_the_training(self):
-        for facts in self.facts(self.launch(2, "owns_memory")):
+        for facts in self.said("owns_memory"):
             self.assertEqual(set(facts["shapes"]), {"0.weight", "0.bias", "2.weight", "2.bias", "3.weight", "3.bias",
                                                     "3.running_mean", "3.running_var", "3.num_batches_tracked"})
             for name, (values, stored) in facts["shapes"].items():
@@ -184,12 +196,11 @@ class Modules(Launched):
 
     def test_a_server_that_would_train_what_the_optimizer_does_not_have(self):
         for scheme in ("asgd", "ssp"):
-            done = self.launch(2, "some_parameters", scheme)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn(f"ConfigError: the server of scheme {scheme} takes the optimizer's steps, but it steps the whole "
-                          "module, and 0.weight is in no group of the optimizer: freeze that by requires_grad_(False)",
-                          done.stderr)
-        self.assertEqual(self.launch(2, "some_parameters", "esync").returncode, 0)
+            for facts in self.said("some_parameters", scheme):
+                self.assertEqual(facts["refused"], f"the server of scheme {scheme} takes the optimizer's steps, but it steps the "
+                                 "whole module, and 0.weight is in no group of the optimizer: freeze that by "
+                                 "requires_grad_(False)")
+        self.assertEqual([facts["refused"] for facts in self.said("some_parameters", "esync")], [""] * 2)
 
     if TORCH >= (2, 6):
         def test_adam_that_decays_weights_as_adamw(self):

@@ -54,6 +54,8 @@ def clipped_reference():
 
 
 class ScriptTest(unittest.TestCase):
+    calls, script, workers, found = (), SCRIPTS, 2, None  # of `said`
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="syncopate-script-")
         self.addCleanup(folder.cleanup)
@@ -72,6 +74,29 @@ class ScriptTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         said = [json.loads(line.split("] ", 1)[1]) for line in done.stderr.splitlines() if re.match(r"\[worker \d+\] {", line)]
         return sorted(said, key=lambda facts: facts["rank"])
+
+    def facts_of_each(self, workers, calls, script=SCRIPTS, options=()):
+        """What each worker said, by rank, in each of several calls of a script's functions: [name, argument...]."""
+        calls = [[str(word) for word in call] for call in calls]
+        run = f"each-{len(os.listdir(self.folder))}"
+        said = self.facts(self.start([SYNCOPATE, "run", *(options or ("-n", workers)), "--run-dir", run, "--", sys.executable,
+                                      "-B", script, "each", json.dumps(calls)]))
+        found = [[facts for facts in said if facts["call"] == index] for index in range(len(calls))]
+        for call, each in zip(calls, found):
+            self.assertEqual([facts["rank"] for facts in each], list(range(workers)), call)
+        return found
+
+    def options(self):
+        """Those of the launcher in place of a number of workers."""
+        return ()
+
+    def said(self, *call):
+        """What each worker said in one of the class's `calls` of its `script`, all of which one start makes."""
+        if self.found is None:
+            type(self).found = {}  # a start that fails is not tried again
+            said = self.facts_of_each(self.workers, self.calls, self.script, self.options())
+            type(self).found = dict(zip(self.calls, said))
+        return self.found[call]
 
     def assert_near(self, found, expected):
         self.assertEqual(len(found), len(expected))

@@ -32,6 +32,17 @@ class PlainVariables(ScriptTest):
 
 
 class Training(ScriptTest):
+    schemes_that_learn = ("ssgd", "esync", "nbssgd", "asgd", "hogwild")
+    schemes_that_align = ("ssgd", "esync", "local-sgd", "nbssgd", "asgd", "ssp", "backup", "hogwild")
+    calls = [("clipped", "ssgd"), ("clipped", "esync"), ("clipped_unequally", "finishes"), ("clipped_unequally", "has none"),
+             ("works_that_nobody_keeps",), *((name, scheme) for name in ("adapter", "sampled") for scheme in ("ssgd", "esync")),
+             ("unequal_parts",), *(("learns", scheme) for scheme in schemes_that_learn),
+             *(("aligned", scheme) for scheme in schemes_that_align)]
+    if TORCH >= (2, 0):
+        calls.append(("whole_batch", "ssgd", "aot_eager"))
+    if TORCH >= (2, 3):  # before, there is no GradScaler for CPUs
+        calls.append(("scaled",))
+
     def test_gradients_that_are_accumulated_and_clipped_under_a_schedule_by_samples(self):
         points, labels, network = scripts.problem()
         optimizer = scripts.sgd(network)
@@ -44,11 +55,11 @@ class Training(ScriptTest):
             optimizer.step()
             schedule.step()
             rates.append(schedule.get_last_lr()[0])
-        for facts in self.facts(self.launch(2, "clipped", "ssgd")):
+        for facts in self.said("clipped", "ssgd"):
             self.assert_near(facts["parameters"], scripts.parameters_of(network))
             self.assertEqual(facts["rates"], rates)
             self.assertEqual(facts["samples"], scripts.STEPS * scripts.SAMPLES)
-        facts = self.facts(self.launch(2, "clipped", "esync", options=("--run-dir", "of-esync")))
+        facts = self.said("clipped", "esync")
         self.assertEqual(facts[0]["parameters"], facts[1]["parameters"])
 
     def test_gradients_that_are_clipped_in_loops_of_unequal_length(self):
@@ -61,25 +72,28 @@ class Training(ScriptTest):
                 functional.cross_entropy(network(points[part]), labels[part]).backward()
                 torch.nn.utils.clip_grad_norm_(network.parameters(), 0.1)
                 optimizer.step()
-            facts = self.facts(self.launch(2, "clipped_unequally", end, options=("--run-dir", end.replace(" ", "-"))))
+            if end == "ends":
+                facts = self.facts(self.launch(2, "clipped_unequally", end))
+            else:
+                facts = self.said("clipped_unequally", end)
             self.assert_near(facts[1]["parameters"], scripts.parameters_of(network))
 
     def test_works_that_nobody_keeps_go_on(self):
-        facts = self.facts(self.launch(2, "works_that_nobody_keeps"))
+        facts = self.said("works_that_nobody_keeps")
         self.assertEqual(facts[1]["sums"], [[number, number, 120_000] for number in range(50)])
         self.assertEqual(facts[0]["junk"], -100_000)
 
-    if TORCH >= (2, 3):  # before, there is no GradScaler for CPUs
+    if TORCH >= (2, 3):
 
         def test_all_workers_leave_out_a_step_that_overflows_on_one(self):
-            for facts in self.facts(self.launch(2, "scaled")):
+            for facts in self.said("scaled"):
                 self.assertEqual(facts["scale"], 512 if facts["rank"] == 0 else 128)
                 self.assert_near(facts["parameters"], reference())
 
     if TORCH >= (2, 0):
 
         def test_a_compiled_module(self):
-            for facts in self.facts(self.launch(2, "whole_batch", "ssgd", "aot_eager")):
+            for facts in self.said("whole_batch", "ssgd", "aot_eager"):
                 self.assert_near(facts["parameters"], reference())
 
         def test_a_module_that_is_compiled_to_machine_code(self):
@@ -101,14 +115,12 @@ class Training(ScriptTest):
                     self.assert_near(said[0]["parameters"], reference())
 
     def test_a_job_that_goes_on_in_another_one_trains_to_the_same_bits(self):
-        def job(processes, *more):
-            runs = f"run{len(os.listdir(self.folder))}"
-            return self.facts(self.launch(2, "resumed", processes, 4, *more, options=("--run-dir", runs)))
-
-        never_stops = job(0)
-        for processes, saved_at in ((0, "1:2"), (2, "2:1"), (0, "1:-")):
+        ways = ((0, "1:2"), (2, "2:1"), (0, "1:-"))
+        never_stops, *firsts = self.facts_of_each(2, [("resumed", 0, 4), *(
+            ("resumed", processes, 4, saved_at, f"state-{saved_at}-") for processes, saved_at in ways)])
+        seconds = self.facts_of_each(2, [("resumed", processes, 4, "-", f"state-{saved_at}-") for processes, saved_at in ways])
+        for (processes, saved_at), first, second in zip(ways, firsts, seconds):
             with self.subTest(processes=processes, saved_at=saved_at):
-                first, second = job(processes, saved_at, "state"), job(processes, "-", "state")
                 for whole, before, after in zip(never_stops, first, second):
                     self.assertEqual(before["order"] + after["order"], whole["order"])
                     for name in ("state", "rate", "samples"):
@@ -160,7 +172,7 @@ class Training(ScriptTest):
     def test_frozen_parameters_and_buffers_of_other_types(self):
         for scheme in ("ssgd", "esync"):
             with self.subTest(scheme):
-                said = self.facts(self.launch(2, "adapter", scheme, options=("--run-dir", scheme)))
+                said = self.said("adapter", scheme)
                 self.assertEqual(said[0]["state"], said[1]["state"])
                 for facts in said:
                     self.assertEqual(facts["types"], ["bfloat16", "float32", "float32", "float32", "float64", "int64"])
@@ -171,7 +183,7 @@ class Training(ScriptTest):
     def test_samplers_of_several_workers(self):
         for scheme in ("ssgd", "esync"):
             with self.subTest(scheme):
-                said = self.facts(self.launch(2, "sampled", scheme, options=("--run-dir", scheme)))
+                said = self.said("sampled", scheme)
                 for epoch in range(2):
                     self.assertEqual(sorted(said[0]["samples"][epoch] + said[1]["samples"][epoch]), list(range(63)))
                 self.assertEqual([facts["epoch"] for facts in said], [5, 5])
@@ -182,24 +194,23 @@ class Training(ScriptTest):
                         self.assertRegex(facts["lengths"], "^NoLength: an epoch of leased samples has no length, .* fixed$")
 
     def test_gradients_weigh_by_their_samples(self):
-        said = self.facts(self.launch(2, "unequal_parts"))
+        said = self.said("unequal_parts")
         for facts in said:
             self.assert_near(facts["parameters"], reference())
 
     def test_every_kind_of_scheme_learns(self):
-        for scheme in ("ssgd", "esync", "nbssgd", "asgd", "hogwild"):
+        for scheme in self.schemes_that_learn:
             with self.subTest(scheme):
-                said = self.facts(self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", scheme, "--", sys.executable, "-B",
-                                              SCRIPTS, "learns", scheme]))
+                said = self.said("learns", scheme)
                 for facts in said:
                     self.assertGreater(facts["accuracy"], 0.7, said)
                     self.assertGreater(facts["rounds"], 0)
                     self.assertGreater(facts["samples"], 0)
 
     def test_workers_with_unequal_numbers_of_steps_align(self):
-        for scheme in ("ssgd", "esync", "local-sgd", "nbssgd", "asgd", "ssp", "backup", "hogwild"):
+        for scheme in self.schemes_that_align:
             with self.subTest(scheme):
-                for facts in self.facts(self.launch(2, "aligned", scheme, options=("--run-dir", scheme))):
+                for facts in self.said("aligned", scheme):
                     self.assertEqual(facts["equal"], [True] * 4)
 
     def test_workers_that_align_at_two_places(self):

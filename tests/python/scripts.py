@@ -1,12 +1,13 @@
 """Training scripts for script_test.py and script_ends_test.py: scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
 import contextlib
-import json
 import os
 import sys
 
 import torch
 import syncopate_torch as syncopate
 from torch.nn import functional
+
+from calls import run_calls, say
 
 SAMPLES = 64
 STEPS = 6
@@ -32,10 +33,6 @@ def parameters_of(network):
 def accuracy(network, points, labels):
     with torch.no_grad():
         return (network(points).argmax(1) == labels).double().mean().item()
-
-
-def say(**facts):
-    print(json.dumps(facts), flush=True)
 
 
 def whole_batch(scheme=None, compiler=None):
@@ -493,5 +490,4 @@ def optimizer_fails():
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    globals()[sys.argv[1]](*sys.argv[2:])
+    run_calls(globals())
