@@ -63,7 +63,8 @@ typedef enum syncopate_log_level {
  * time; it calls no function of this library. */
 typedef void (*syncopate_log_function)(void *user, syncopate_log_level level, const char *line);
 
-/* From now on `log` gets every line of `least` and above; NULL: nobody does, as at the beginning. */
+/* From now on `log` gets every line of `least` and above; NULL: nobody does. Before the first call warnings go to standard
+ * error. */
 SYNCOPATE_API void syncopate_set_log(syncopate_log_function log, void *user, syncopate_log_level least);
 
 /* ---- Interrupting a wait ---- */

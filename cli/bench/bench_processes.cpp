@@ -89,7 +89,7 @@ class BenchWatcher : public Watcher {
 
 /// A process that lost another one reports no error: that one's end is the cause.
 int run_body(const ProcessBody& body, std::uint32_t index, int descriptor) {
-  log::set_up("", log::Verbosity::quiet);
+  log::set_up(log::Verbosity::quiet);
   BenchReporter reporter([descriptor](const Json& line) { write_line(descriptor, line.dump()); });
   try {
     body(index, reporter);
@@ -151,7 +151,7 @@ int run_rank(Form form, const std::vector<std::string>& names, const RankBody& b
     throw ConfigError(fmt::format("the options ask for {} ranks, but the launcher started {}",
                                   names.size(), by.size));
   }
-  log::set_up("", log::Verbosity::quiet);
+  log::set_up(log::Verbosity::quiet);
   const auto session = mpi::start(
       *by.mpi, {.expected_size = by.size, .allreduce = true, .modules = chosen_mpi_modules()});
   Results results;

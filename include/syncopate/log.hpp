@@ -32,8 +32,8 @@ inline void pass_line(void* function, syncopate_log_level level, const char* lin
 
 }  // namespace detail
 
-/// From now on `log` gets every line of `least` and above; an empty function: nobody does, as at
-/// the beginning. It stays alive until the end of the process.
+/// From now on `log` gets every line of `least` and above; an empty function: nobody does. Before
+/// the first call warnings go to standard error. It stays alive until the end of the process.
 ///
 /// Thread: one.
 inline void set_log(LogFunction log, syncopate_log_level least = SYNCOPATE_LOG_INFO) {

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
-#include "tests/contract/log_capture.hpp"
 #include "tests/contract/tcp_cluster.hpp"
+#include "tests/support/log_capture.hpp"
 
 namespace syncopate::contract {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
-#include "tests/contract/log_capture.hpp"
 #include "tests/contract/payload.hpp"
 #include "tests/contract/tcp_cluster.hpp"
+#include "tests/support/log_capture.hpp"
 #include "transport/tags.hpp"
 #include "transport/tcp/frame_reader.hpp"
 #include "wire/wire_frame.hpp"

@@ -11,9 +11,9 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
-#include "tests/contract/log_capture.hpp"
 #include "tests/contract/raw_peer.hpp"
 #include "tests/contract/tcp_cluster.hpp"
+#include "tests/support/log_capture.hpp"
 #include "transport/tags.hpp"
 #include "transport/tcp/wrong_keys.hpp"
 

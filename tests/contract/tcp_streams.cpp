@@ -15,10 +15,10 @@
 #include <set>
 
 #include "base/errors.hpp"
-#include "tests/contract/log_capture.hpp"
 #include "tests/contract/payload.hpp"
 #include "tests/contract/raw_peer.hpp"
 #include "tests/contract/tcp_cluster.hpp"
+#include "tests/support/log_capture.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate::contract {

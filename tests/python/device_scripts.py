@@ -1,7 +1,5 @@
 """Scripts on a device whose memory the host cannot touch, for device_test.py: device_scripts.py NAME [ARGUMENT...]."""
-import json
 import os
-import sys
 import types
 
 import torch
@@ -9,6 +7,7 @@ import torch.distributed as dist
 from torch.nn import functional
 
 import scripts
+from calls import run_calls, say
 import syncopate_torch as syncopate
 
 TWO = torch.__version__.startswith("2")
@@ -28,10 +27,6 @@ def far_device():
         setattr(module, name, lambda answer=answer: answer)
     torch._register_device_module("far", module)
     return torch.device("far", 0)
-
-
-def say(**facts):
-    print(json.dumps(facts), flush=True)
 
 
 def on_host(values):
@@ -185,4 +180,4 @@ def five_calls(scheme):
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](*sys.argv[2:])
+    run_calls(globals())

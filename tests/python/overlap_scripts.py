@@ -1,11 +1,11 @@
 """Training scripts for overlap_test.py: overlap_scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
-import json
-import sys
 import time
 
 import torch
 import syncopate_torch as syncopate
 from torch.nn import functional
+
+from calls import run_calls, say
 
 SAMPLES, FEATURES, CLASSES = 44, 256, 8  # the last of the steps of 8 samples has 4
 LIMIT = 60  # seconds, until gradients have arrived
@@ -31,10 +31,6 @@ def problem():
     points = torch.randn(SAMPLES, FEATURES)
     labels = (points @ torch.randn(FEATURES, CLASSES)).argmax(1)
     return torch.utils.data.TensorDataset(points, labels), Net()
-
-
-def say(**facts):
-    print(json.dumps(facts), flush=True)
 
 
 def bits_of(network):
@@ -138,5 +134,4 @@ def fails(how):
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    globals()[sys.argv[1]](*sys.argv[2:])
+    run_calls(globals())

@@ -5,12 +5,8 @@ Method: overlap_scripts.py under `syncopate run` over shared memory and TCP, onc
         calls in jobs of this process.
 """
 import json
-import os
 import pathlib
-import re
-import subprocess
 import sys
-import tempfile
 import unittest
 
 import torch
@@ -18,45 +14,35 @@ from torch.nn import functional
 
 import syncopate_torch as syncopate
 import syncopate_torch.amp
+from script_cases import SYNCOPATE, ScriptTest
 
 SCRIPTS = str(pathlib.Path(__file__).with_name("overlap_scripts.py"))
-LIMIT = 200  # seconds, of one command
 WAYS = {"shm": ("--transport", "shm", "--aggregate", "shm"), "tcp": ("--transport", "tcp", "--aggregate", "ring")}
-os.environ["PYTHONWARNINGS"] = "ignore::UserWarning"  # PyPI's torch warns where NumPy is missing
 
 
-class Launched(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="syncopate-overlap-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
+class Launched(ScriptTest):
     def launch(self, way, *arguments):
-        command = [os.environ["SYNCOPATE"], "run", "-n", "2", *WAYS[way], "--run-dir", "-".join((way, *arguments)), "--",
-                   sys.executable, "-B", SCRIPTS, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False, cwd=self.folder)
-
-    def facts(self, done):
-        """What each worker said, by rank."""
-        self.assertEqual(done.returncode, 0, done.stderr)
-        said = [json.loads(line.split("] ", 1)[1]) for line in done.stderr.splitlines() if re.match(r"\[worker \d+\] {", line)]
-        return sorted(said, key=lambda facts: facts["rank"])
+        return self.start([SYNCOPATE, "run", "-n", 2, *WAYS[way], "--run-dir", "run", "--", sys.executable, "-B", SCRIPTS,
+                           *arguments])
 
     def test_parameters_have_the_same_bits_with_and_without(self):
-        for script in ("trains", "accumulates"):
-            for way in WAYS:
-                with self.subTest(script=script, way=way):
-                    on, off = (self.facts(self.launch(way, script, overlap)) for overlap in ("on", "off"))
+        calls = [(script, overlap) for script in ("trains", "accumulates") for overlap in ("on", "off")]
+        for way, options in WAYS.items():
+            said = self.facts_of_each(2, calls, SCRIPTS, ("-n", 2, *options))
+            for call, on, off in zip(calls[::2], said[::2], said[1::2]):
+                with self.subTest(way=way, script=call[0]):
                     self.assertEqual(on[0]["bits"], on[1]["bits"])
                     self.assertEqual([facts["bits"] for facts in on], [facts["bits"] for facts in off])
-                    summary = json.loads((self.folder / f"{way}-{script}-on" / "summary.json").read_text())
-                    self.assertRegex(summary["aggregate"], r"in \d+ buckets")
 
     def test_gradients_arrive_before_the_step(self):
         for way in WAYS:
             with self.subTest(way=way):
                 for facts in self.facts(self.launch(way, "leaves_early")):
                     self.assertTrue(facts["differs"])
+                run = pathlib.Path(self.folder) / "run"
+                summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
+                self.assertRegex(summary["aggregate"], r"in \d+ buckets")
+                run.rename(run.with_name(way))
 
     def test_a_worker_that_raises_between_pass_and_step_ends_the_job(self):
         done = self.launch("tcp", "fails", "raises")

@@ -1,6 +1,7 @@
 """Training scripts for script_ends_test.py: script_ends_scripts.py NAME [ARGUMENT...]."""
 import atexit
 import os
+import resource
 import socket
 import sys
 
@@ -30,6 +31,19 @@ def late(what):
     network = torch.nn.Linear(4, 1)
     optimizer = job.DistributedOptimizer(Optimizer(network.parameters(), lr=0.1), network, batch_size=4, on_round=on_round)
     for _ in range(2 if job.rank == 0 else 12):
+        optimizer.zero_grad()
+        network(torch.ones(4, 4)).sum().backward()
+        optimizer.step()
+
+
+def on_a_full_disk():
+    """After the first steps no file of worker 1 grows any more."""
+    job = syncopate.init()
+    network = torch.nn.Linear(4, 1)
+    optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=4)
+    for step in range(200):
+        if (job.rank, step) == (1, 2):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
         optimizer.zero_grad()
         network(torch.ones(4, 4)).sum().backward()
         optimizer.step()

@@ -137,6 +137,13 @@ class Failing(ScriptTest):
         self.assertRegex(done.stderr, r"(?m)^syncopate: worker 0 \(process \d+\) ended with exit status 1$")
         self.assertIn("[worker 0] at the end", done.stderr.splitlines())
 
+    def test_a_log_that_cannot_be_written_is_said_once(self):
+        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "run", "--", sys.executable, "-B", ENDS, "on_a_full_disk"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = [line for line in done.stderr.splitlines() if line.startswith("[worker ")]
+        self.assertEqual(len(said), 1, done.stderr)
+        self.assertRegex(said[0], r"^\[worker 1\] syncopate: cannot write .*: File too large")
+
     def test_a_script_that_a_loader_reads_again(self):
         script = os.path.join(self.folder, "unguarded.py")
         with open(script, "w", encoding="utf-8") as file:

@@ -1,7 +1,7 @@
 #include <functional>
 
 #include "base/interruption.hpp"
-#include "base/quiet_log.hpp"
+#include "base/log.hpp"
 #include "job/abi/c_calls.hpp"
 #include "job/abi/objects.hpp"
 

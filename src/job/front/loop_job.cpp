@@ -8,7 +8,6 @@
 
 #include "base/freed_memory.hpp"
 #include "base/log.hpp"
-#include "base/quiet_log.hpp"
 #include "job/front/loop_member.hpp"
 #include "job/launch/environment.hpp"
 #include "job/launch/launcher.hpp"
@@ -63,7 +62,6 @@ LoopJob::Member::Member(const InitOptions& options)
     : launch_(options.entry ? launch_of(*options.entry) : program_launch_in(from_environment)),
       given_(options_of(options, launch_ ? launch_->options : GivenOptions())),
       process_(process_id()) {
-  log::keep_quiet();
   const auto launcher = launch_ ? std::nullopt : own_launch();
   // Refuses impossible options before it waits for others.
   loop_config(given_, launcher ? launcher->size : size());

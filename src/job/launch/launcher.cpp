@@ -183,7 +183,7 @@ std::string lack_of(const char* name) {
 
 [[noreturn]] void become(const std::filesystem::path& program, char** argv, std::uint32_t threads,
                          log::Verbosity verbosity) {
-  log::set_up("", verbosity);
+  log::set_up(verbosity);
   set_environment(wanted_environment(read_file("/proc/cpuinfo"), threads),
                   [](const std::string& line) { log::debug("{}", line); });
   ::execv(program.c_str(), argv);

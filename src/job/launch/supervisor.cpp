@@ -439,7 +439,7 @@ void check_single_thread() {
 /// line.
 void set_up_log(Child& child, log::Verbosity verbosity) {
   child.body = [verbosity, body = std::move(child.body)] {
-    log::set_up("", verbosity);
+    log::set_up(verbosity);
     return body();
   };
 }

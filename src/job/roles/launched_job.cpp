@@ -147,7 +147,7 @@ int follow(const JobRequest& request) {
   ignore_first_signal();
   JoinRequest join = joining(request);
   if (request.config.transport == TransportKind::mpi) {
-    log::set_up("", join.verbosity);
+    log::set_up(join.verbosity);
     return run_as_mpi_rank(request, [&](mpi::Session& session) {
       return join_job_over(
           connect(

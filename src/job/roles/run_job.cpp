@@ -122,7 +122,7 @@ int coordinate_job(const CoordinateRequest& wanted, const OpenView& open_view) {
 }
 
 int join_job(const JoinRequest& request) {
-  log::set_up("", request.verbosity);
+  log::set_up(request.verbosity);
   return join_job_over(reach_coordinator(request), request);
 }
 

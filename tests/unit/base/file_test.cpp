@@ -7,8 +7,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spdlog/sinks/base_sink.h>
-#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -20,6 +18,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
+#include "tests/support/log_capture.hpp"
 #include "tests/support/sanitizers.hpp"
 
 namespace {
@@ -144,48 +143,16 @@ class NoMoreDescriptors {
   rlimit before_{};
 };
 
-/// Takes the process's log for as long as it lives, and calls `heard` for each line.
-class LogListener {
- public:
-  explicit LogListener(std::function<void()> heard)
-      : sink_(std::make_shared<Sink>()), before_(spdlog::default_logger()) {
-    sink_->heard = std::move(heard);
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("listener", sink_));
-  }
-  LogListener(const LogListener&) = delete;
-  LogListener& operator=(const LogListener&) = delete;
-  ~LogListener() { spdlog::set_default_logger(before_); }
-
-  const std::vector<std::string>& lines() const { return sink_->lines; }
-
- private:
-  struct Sink : spdlog::sinks::base_sink<std::mutex> {
-    std::function<void()> heard;
-    std::vector<std::string> lines;
-
-   protected:
-    void sink_it_(const spdlog::details::log_msg& line) override {
-      lines.emplace_back(line.payload.begin(), line.payload.end());
-      heard();
-    }
-    void flush_() override {}
-  };
-
-  std::shared_ptr<Sink> sink_;
-  std::shared_ptr<spdlog::logger> before_;
-};
-
 TEST(AtomicFile, OutlivesAShortLackOfDescriptors) {
   if (sanitizer_needs_descriptors) {
     GTEST_SKIP() << "the sanitizer needs descriptors";
   }
   const fs::path path = fresh_folder("short-lack") / "a.txt";
   NoMoreDescriptors lack;
-  const LogListener log([&] { lack.end(); });
+  const LogCapture log([&] { lack.end(); });
   write_file(path, "whole");
   EXPECT_EQ(read_file(path), "whole");
-  ASSERT_EQ(log.lines().size(), 1U);
-  EXPECT_THAT(log.lines().front(), testing::EndsWith("Too many open files; trying again"));
+  EXPECT_THAT(log.text(), testing::MatchesRegex("[^\n]+Too many open files; trying again\n"));
 }
 
 TEST(AtomicFile, ReportsALackOfDescriptorsThatLasts) {
@@ -193,7 +160,7 @@ TEST(AtomicFile, ReportsALackOfDescriptorsThatLasts) {
     GTEST_SKIP() << "the sanitizer needs descriptors";
   }
   const fs::path path = fresh_folder("long-lack") / "a.txt";
-  const LogListener log([] {});
+  const LogCapture log;
   NoMoreDescriptors lack;
   try {
     AtomicFile file(path);
@@ -203,7 +170,7 @@ TEST(AtomicFile, ReportsALackOfDescriptorsThatLasts) {
               "cannot create " + path.string() + ": Too many open files");
   }
   lack.end();
-  EXPECT_EQ(log.lines().size(), 1U);
+  EXPECT_THAT(log.text(), testing::MatchesRegex("[^\n]+\n"));
   EXPECT_EQ(entries(path.parent_path()), 0U);
 }
 
