@@ -130,8 +130,10 @@ class SyncopateStrategy(ParallelStrategy):
         self._makes_optimizers = True
         super().setup_optimizers(trainer)
         self._makes_optimizers = False
-        if len(self.optimizers) != 1:
-            raise ConfigError(f"SyncopateStrategy trains with one optimizer, found {len(self.optimizers)}; give one "
+        # In place of None Lightning has an optimizer without parameters.
+        found = sum(len(each.param_groups) > 0 for each in self.optimizers)
+        if found != 1:
+            raise ConfigError(f"SyncopateStrategy trains with one optimizer of configure_optimizers, found {found}; give one "
                               "optimizer several parameter groups, or take "
                               "DDPStrategy(process_group_backend=\"syncopate\")")
         expect_whole_steps(self.optimizers[0])

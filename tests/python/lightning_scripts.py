@@ -411,12 +411,17 @@ def refused():
             super().__init__()
             self.network.append(torch.nn.BatchNorm1d(3))
 
+    class Without(Points):
+        def configure_optimizers(self):
+            return None
+
     class Lbfgs(Points):
         def configure_optimizers(self):
             return torch.optim.LBFGS(self.network.parameters())
 
     fit("devices", devices=3)
     fit("two optimizers", Two())
+    fit("no optimizer", Without())
     fit("LBFGS", Lbfgs())
     fit("precision", precision="64-true")
     fit("sampler", loader=DataLoader(dataset(), batch_size=4, sampler=torch.utils.data.SubsetRandomSampler([1, 2, 3])))

@@ -223,7 +223,9 @@ if TORCH >= (2, 0):
             [facts] = self.launched("refused", run=("-n", 1))
             refused = facts["refused"]
             for name, pattern in (("devices", "devices=1 and start `syncopate run -n 3`"),
-                                  ("LBFGS", "choose another optimizer"), ("two optimizers", "one optimizer, found 2"),
+                                  ("LBFGS", "choose another optimizer"),
+                                  ("two optimizers", "one optimizer of configure_optimizers, found 2"),
+                                  ("no optimizer", "one optimizer of configure_optimizers, found 0"),
                                   ("precision", "32-true or bf16-mixed"),
                                   ("sampler", "found a loader with sampler SubsetRandomSampler"),
                                   ("weight", "a whole number of samples"),
