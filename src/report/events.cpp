@@ -132,6 +132,17 @@ Event parse_event(std::string_view line) {
   }
 }
 
+nlohmann::ordered_json left(std::uint32_t worker) {
+  return {{"event", "left"}, {"worker", worker}};
+}
+
+std::optional<std::uint32_t> left_in(std::string_view line) {
+  if (!line.starts_with(R"({"event":"left",)")) {
+    return std::nullopt;
+  }
+  return Json::parse(line).at("worker").get<std::uint32_t>();
+}
+
 std::optional<bool> end_in(std::string_view line) {
   if (line.starts_with(R"({"event":"finished",)")) {
     return true;

@@ -116,4 +116,10 @@ Event parse_event(std::string_view line);
 /// Looks at the first field only, which `Recorder` writes first.
 std::optional<bool> end_in(std::string_view line);
 
+/// {"event": "left", "worker"}: a program of the user has left a job that does not train, or has
+/// ended. For the supervisor alone.
+nlohmann::ordered_json left(std::uint32_t worker);
+/// Which worker has left, by this line; empty for any other line.
+std::optional<std::uint32_t> left_in(std::string_view line);
+
 }  // namespace syncopate::events

@@ -5,8 +5,11 @@ import resource
 import socket
 import sys
 
-import torch
-import syncopate_torch as syncopate
+last_calls = []  # once this worker has left its job: Python calls in the opposite order
+atexit.register(lambda: [call() for call in last_calls])
+
+import torch  # noqa: E402
+import syncopate_torch as syncopate  # noqa: E402
 
 
 def late(what):
@@ -34,6 +37,16 @@ def late(what):
         optimizer.zero_grad()
         network(torch.ones(4, 4)).sum().backward()
         optimizer.step()
+
+
+def raises_before_training(pipe):
+    """Worker 1 raises, and its process ends after that of worker 0, which fails for want of it."""
+    job = syncopate.init()
+    end = os.open(pipe, os.O_WRONLY if job.rank == 0 else os.O_RDONLY)  # open as long as the process lives
+    if job.rank == 1:
+        last_calls.append(lambda: os.read(end, 1))
+        raise ValueError("the loss of this script is strange")
+    job.barrier()
 
 
 def on_a_full_disk():

@@ -137,6 +137,15 @@ class Failing(ScriptTest):
         self.assertRegex(done.stderr, r"(?m)^syncopate: worker 0 \(process \d+\) ended with exit status 1$")
         self.assertIn("[worker 0] at the end", done.stderr.splitlines())
 
+    def test_the_last_line_names_the_worker_that_failed_first(self):
+        pipe = os.path.join(self.folder, "pipe")
+        os.mkfifo(pipe)
+        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "run", "--", sys.executable, "-B", ENDS,
+                           "raises_before_training", pipe])
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("[worker 0] syncopate_torch.errors.PeerLost: worker 1 ", done.stderr)
+        self.assertRegex(done.stderr.splitlines()[-1], r"^syncopate: worker 1 \(process \d+\) ended with exit status 1$")
+
     def test_a_log_that_cannot_be_written_is_said_once(self):
         done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "run", "--", sys.executable, "-B", ENDS, "on_a_full_disk"])
         self.assertEqual(done.returncode, 0, done.stderr)

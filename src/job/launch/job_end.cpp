@@ -49,8 +49,8 @@ JobEnd::Action JobEnd::ended(std::size_t process, int wait_status) {
     return lost(process, refused);
   }
   const bool counts = wait_status != 0 && !(succeeded_ && killed_);
-  if (counts && !first_failure_) {
-    first_failure_ = Failure{process, wait_status};
+  if (counts) {
+    failures_.push_back({process, wait_status});
   }
   refused_ = refused_ || refused;
   const bool alarming = wait_status != 0 || (process == 0 && (!programs_ || is_ending()));
@@ -105,7 +105,28 @@ int JobEnd::exit_status() const {
   if (output_closed_) {
     return exit_status::output_closed;
   }
-  return first_failure_ ? exit_status::failure : exit_status::success;
+  return failures_.empty() ? exit_status::success : exit_status::failure;
+}
+
+void JobEnd::left(std::size_t process) {
+  if (std::find(left_.begin(), left_.end(), process) != left_.end()) {
+    left_.clear();  // those of a job before
+  }
+  left_.push_back(process);
+}
+
+std::optional<JobEnd::Failure> JobEnd::first_failure() const {
+  if (failures_.empty()) {
+    return std::nullopt;
+  }
+  for (const std::size_t process : left_) {
+    const auto failure = std::find_if(failures_.begin(), failures_.end(),
+                                      [&](const Failure& each) { return each.process == process; });
+    if (failure != failures_.end()) {
+      return *failure;
+    }
+  }
+  return failures_.front();
 }
 
 JobEnd::Action JobEnd::kill() {

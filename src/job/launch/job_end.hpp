@@ -83,7 +83,11 @@ class JobEnd {
   bool succeeded() const { return succeeded_; }
   /// True once the supervisor has killed the processes.
   bool killed() const { return killed_ || gave_up_; }
-  const std::optional<Failure>& first_failure() const { return first_failure_; }
+  /// A process of a job that does not train has left it, or has ended. Others fail for want of it,
+  /// and may end before it does.
+  void left(std::size_t process);
+  /// Of the process that has left first; else of the one that has ended first.
+  std::optional<Failure> first_failure() const;
 
   /// The status of the whole job (`job/launch/exit_status.hpp`), valid once all processes have
   /// ended.
@@ -99,7 +103,8 @@ class JobEnd {
   std::vector<unsigned> restarts_;   ///< allowed
   std::vector<unsigned> restarted_;  ///< so far
   std::vector<bool> running_;
-  std::optional<Failure> first_failure_;
+  std::vector<Failure> failures_;
+  std::vector<std::size_t> left_;  ///< the job of now, in this order
   bool trains_ = false;
   bool interrupted_ = false;
   bool hurried_ = false;  ///< by a request after the job had ended well

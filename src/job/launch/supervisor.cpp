@@ -113,7 +113,7 @@ Supervisor::Result Supervisor::run() {
   for (const Source& source : sources_) {
     source.read();  // the output before the end
   }
-  const auto& failure = end_.first_failure();
+  const auto failure = end_.first_failure();
   return {end_.exit_status(), failure ? describe(*failure) : ""};
 }
 
@@ -211,6 +211,10 @@ void Supervisor::wait_for_something() {
 
 void Supervisor::on_event(std::string_view line) {
   ++events_;
+  if (const auto worker = events::left_in(line)) {
+    end_.left(*worker + 1);  // behind the coordinator
+    return;
+  }
   watcher_.event(line);
   const auto success = events::end_in(line);
   end_.trains(!success);

@@ -10,6 +10,7 @@
 #include "base/errors.hpp"
 #include "job/launch/job_end.hpp"
 #include "job/program/program_training.hpp"
+#include "report/events.hpp"
 #include "runtime/control_link.hpp"
 #include "transport/tags.hpp"
 
@@ -251,6 +252,7 @@ void ProgramHost::lose(NodeId node) {
   }
   program->second.gone = true;
   if (!trains_ && !failure_) {
+    options_.emit(events::left(program->second.rank));
     check_gone();
   }
 }

@@ -36,8 +36,9 @@ class ProgramHost {
     bool several_jobs = false;
     /// For all programs to call `init`, from the first call on, and for all to join the training.
     Duration gather_limit = std::chrono::seconds(600);
-    std::function<void(const Json&)> emit = [](const Json&) {};  ///< takes each event of the job
-    std::function<bool()> interrupted = [] { return false; };    ///< the user has requested the end
+    /// Takes each event of the job (`report/events.hpp`).
+    std::function<void(const Json&)> emit = [](const Json&) {};
+    std::function<bool()> interrupted = [] { return false; };  ///< the user has requested the end
     /// The programs whose processes have ended since the last call, also those that never came.
     std::function<std::vector<ProgramEnd>()> ended = [] { return std::vector<ProgramEnd>(); };
     std::string name = "the coordinator";               ///< as `Coordinator::Options::name`

@@ -37,6 +37,29 @@ TEST(JobEndTest, SucceedsWhenAllDo) {
   EXPECT_EQ(end.exit_status(), exit_status::success);
 }
 
+TEST(JobEndTest, NamesTheFailureOfTheProcessThatHasLeftFirst) {
+  JobEnd end(all_needed(4), {}, true);
+  for (const std::size_t process : {1, 2, 3}) {
+    end.left(process);  // a job that is a success
+  }
+  end.left(3);
+  end.left(1);
+  end.ended(1, exited(1));
+  EXPECT_EQ(end.first_failure()->process, 1u);
+  end.ended(3, killed_by(SIGSEGV));
+  end.ended(2, exited(1));
+  EXPECT_EQ(end.first_failure()->process, 3u);
+  EXPECT_EQ(end.first_failure()->wait_status, killed_by(SIGSEGV));
+}
+
+TEST(JobEndTest, NamesNoProcessThatHasLeftAndIsASuccess) {
+  JobEnd end(all_needed(3), {}, true);
+  end.left(1);
+  end.ended(1, exited(0));
+  end.ended(2, exited(3));
+  EXPECT_EQ(end.first_failure()->process, 2u);
+}
+
 TEST(JobEndTest, KillsTheRestAWhileAfterAFailure) {
   JobEnd end(all_needed(3));
   EXPECT_EQ(end.ended(2, killed_by(SIGSEGV)), Action::start_grace);
