@@ -1,6 +1,20 @@
 """Whether the tensors of a collective fit together. The library takes addresses and lengths, so this is known before it is
 called: a tensor that is too small would be read or written behind its end."""
+import torch
+
 from syncopate_torch.errors import ConfigError
+from syncopate_torch.given_numbers import shown
+
+
+def expect_tensor(value):
+    if not isinstance(value, torch.Tensor):
+        raise ConfigError(f"a collective takes tensors, found {shown(value)}: make one of it by torch.tensor")
+
+
+def expect_rows(call, tensor):
+    expect_tensor(tensor)
+    if tensor.dim() == 0:
+        raise ConfigError(f"{call} takes rows, and a tensor of no dimension has none: reshape(1) it")
 
 
 def expect_count(call, what, found, size):

@@ -7,6 +7,7 @@ import weakref
 import torch
 
 from syncopate_torch import _c
+from syncopate_torch.checks import expect_tensor
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.given_numbers import number_of, shown, whole
 from syncopate_torch.not_copied import NotCopied
@@ -244,7 +245,8 @@ def values(tensor):
 
 def host_values(tensor):
     """The values next to each other in the memory of the host: the tensor's own, where they are so already.
-    Errors: ConfigError, for a sparse tensor, and for one that stands for others, such as a DTensor."""
+    Errors: ConfigError, for what is no tensor, for a sparse one, and for one that stands for others, such as a DTensor."""
+    expect_tensor(tensor)
     tensor = _with_memory(tensor)
     if tensor.layout != torch.strided:
         raise ConfigError("a collective takes dense tensors, found a sparse one: call to_dense() before")

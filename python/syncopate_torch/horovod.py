@@ -17,6 +17,7 @@ import math
 import torch
 
 from syncopate_torch import _c, job as _jobs
+from syncopate_torch.checks import expect_rows, expect_tensor
 from syncopate_torch.differentiable import with_gradient
 from syncopate_torch.errors import ConfigError, Error  # noqa: F401 (for scripts that catch them)
 from syncopate_torch.flat_reduction import announce_allreduce, contribute_nothing, has_ended_one
@@ -280,6 +281,7 @@ def _scale(tensor, factor, divisor=1):
 
 def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
     """As `allreduce_`, but returns a `Handle` at once."""
+    expect_tensor(tensor)
     op = _op_of(average, op)
     reduction, divisor = ("sum", size()) if op == Average else (op, 1)
     with torch.no_grad():
@@ -299,6 +301,7 @@ def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, po
 
 def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
     """As `allreduce`, but returns a `Handle` at once."""
+    expect_tensor(tensor)
     return allreduce_async_(tensor.detach().clone(), average, name, op, prescale_factor, postscale_factor)
 
 
@@ -373,9 +376,8 @@ def _of_all(collective, own, name=None):
 
 
 def _rows_of_all(tensor, name=None):
-    """How many rows each worker has. Errors: ConfigError, for a tensor without any."""
-    if tensor.dim() == 0:
-        raise ConfigError("allgather joins the rows of all workers, and a tensor of no dimension has none: reshape(1) it")
+    """How many rows each worker has. Errors: ConfigError, for what has none."""
+    expect_rows("allgather", tensor)
     return _of_all("allgather", tensor.shape[0], name)
 
 
@@ -409,6 +411,7 @@ def grouped_allgather(tensors, name=None):
 
 def alltoall_async(tensor, splits=None, name=None):
     """As `alltoall`, but returns a `Handle` once the numbers of rows are known."""
+    expect_rows("alltoall", tensor)
     own = host_values(tensor)
     if splits is None and own.shape[0] % size():
         raise ConfigError(f"alltoall of {own.shape[0]} rows: expected a number that {size()} workers can divide, or splits")
@@ -452,6 +455,7 @@ def reducescatter(tensor, name=None, compression=Compression.none, op=Average, p
                   postscale_factor=1.0):
     """This worker's rows of the mean, or the sum, of a tensor over all workers; the first ones have one row more where
     they cannot be divided equally. Autograd differentiates it."""
+    expect_rows("reducescatter", tensor)
     _expect_op_of_rows(op)
     return _own_rows(allreduce(tensor, name=name, compression=compression, op=op, prescale_factor=prescale_factor,
                                postscale_factor=postscale_factor))
@@ -459,6 +463,7 @@ def reducescatter(tensor, name=None, compression=Compression.none, op=Average, p
 
 def reducescatter_async(tensor, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0):
     """As `reducescatter`, but returns a `Handle` at once."""
+    expect_rows("reducescatter", tensor)
     _expect_op_of_rows(op)
     return allreduce_async(tensor, None, name, op, prescale_factor, postscale_factor)._then(_own_rows)
 
@@ -497,6 +502,7 @@ def broadcast_(tensor, root_rank, name=None):
 
 def broadcast_async(tensor, root_rank, name=None):
     """As `broadcast`, but returns a `Handle` at once."""
+    expect_tensor(tensor)
     return broadcast_async_(tensor.detach().clone(), root_rank, name)
 
 

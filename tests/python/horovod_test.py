@@ -165,8 +165,16 @@ class OfTwoWorkers(HorovodTest):
             hvd.start_timeline  # noqa: B018 (it raises)
         hvd.init()
         self.addCleanup(hvd.shutdown)
-        with self.assertRaisesRegex(hvd.ConfigError, r"a tensor of no dimension has none: reshape\(1\) it"):
-            hvd.allgather(torch.tensor(1.0))
+        for collective in (hvd.allgather, hvd.allgather_async, hvd.alltoall, hvd.reducescatter, hvd.reducescatter_async):
+            name = collective.__name__.replace("_async", "")
+            with self.subTest(name), self.assertRaisesRegex(hvd.ConfigError, name + r" takes rows, .*: reshape\(1\) it"):
+                collective(torch.tensor(1.0))
+        for collective, root in [*((each, ()) for each in (
+                hvd.allreduce, hvd.allreduce_, hvd.allreduce_async, hvd.allgather, hvd.alltoall, hvd.reducescatter)),
+                *((each, (0,)) for each in (hvd.broadcast, hvd.broadcast_, hvd.broadcast_async))]:
+            with self.subTest(collective.__name__), self.assertRaisesRegex(
+                    hvd.ConfigError, "a collective takes tensors, found 1.5: make one of it by torch.tensor"):
+                collective(1.5, *root)
         with self.assertRaisesRegex(hvd.ConfigError, "LBFGS evaluates the loss again within a step"):
             hvd.DistributedOptimizer(torch.optim.LBFGS(torch.nn.Linear(1, 1).parameters()))
 
