@@ -4,6 +4,7 @@
 Method: c_interface.py and commands of the system as programs, some behind a shell.
 """
 import gzip
+import itertools
 import json
 import os
 import re
@@ -65,12 +66,13 @@ class Interrupts(ProgramsTest):
     """The grace of 10 s is over for none of these: a killed process would be reported by its end."""
 
     def start(self, *words, lines):
-        """Programs that say `lines` lines in all before they wait; gives the job and the numbers in the lines."""
+        """Programs that say `lines` numbers in all before they wait; gives the job and the numbers. The launcher may have
+        reported the end of one before another one has begun."""
         process = subprocess.Popen(self.command("-n", 2, "--", *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True, cwd=self.folder)
         self.addCleanup(self.end, process)
-        said = [process.stderr.readline() for _ in range(lines)]
-        numbers = [int(line.split()[-1]) for line in said]
+        said = filter(None, (re.fullmatch(r"\[worker \d\] (\d+)\n", line) for line in process.stderr))
+        numbers = [int(line[1]) for line in itertools.islice(said, lines)]
         self.addCleanup(self.kill, numbers)
         return process, numbers
 
