@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "base/printable.hpp"
 
 namespace syncopate::log {
@@ -21,8 +22,8 @@ std::atomic<spdlog::logger*> logger_in_use = nullptr;
 spdlog::logger* kept(std::unique_ptr<spdlog::logger> logger) {
   static auto* const all =
       std::make_unique<std::vector<std::unique_ptr<spdlog::logger>>>().release();
-  static std::mutex guard;
-  const std::lock_guard lock(guard);
+  static Mutex guard;
+  const MutexLock lock(guard);
   return all->emplace_back(std::move(logger)).get();
 }
 

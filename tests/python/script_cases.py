@@ -96,6 +96,7 @@ class ScriptTest(unittest.TestCase):
             type(self).found = {}  # a start that fails is not tried again
             said = self.facts_of_each(self.workers, self.calls, self.script, self.options())
             type(self).found = dict(zip(self.calls, said))
+        self.assertIn(call, self.found, "it is none of the class's calls, or their start has failed in another test")
         return self.found[call]
 
     def assert_near(self, found, expected):

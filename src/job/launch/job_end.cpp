@@ -108,6 +108,13 @@ int JobEnd::exit_status() const {
   return failures_.empty() ? exit_status::success : exit_status::failure;
 }
 
+void JobEnd::trains(bool goes_on) {
+  trains_ = goes_on;
+  if (goes_on) {
+    left_.clear();  // those of a job before
+  }
+}
+
 void JobEnd::left(std::size_t process) {
   if (std::find(left_.begin(), left_.end(), process) != left_.end()) {
     left_.clear();  // those of a job before

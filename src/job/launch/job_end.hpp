@@ -58,7 +58,7 @@ class JobEnd {
   /// Nobody reads the output of the job any more: a request for the end, which kills nothing.
   Action output_closed();
   /// The coordinator of programs has shown that a training goes on, or that it has ended.
-  void trains(bool goes_on) { trains_ = goes_on; }
+  void trains(bool goes_on);
   /// The coordinator has not answered the request to end in time.
   Action no_answer();
   bool was_interrupted() const { return interrupted_; }
@@ -104,7 +104,7 @@ class JobEnd {
   std::vector<unsigned> restarted_;  ///< so far
   std::vector<bool> running_;
   std::vector<Failure> failures_;
-  std::vector<std::size_t> left_;  ///< the job of now, in this order
+  std::vector<std::size_t> left_;  ///< the job of now, in this order; empty where it trains
   bool trains_ = false;
   bool interrupted_ = false;
   bool hurried_ = false;  ///< by a request after the job had ended well

@@ -13,8 +13,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <functional>
-#include <mutex>
 #include <vector>
 
 #include "base/errors.hpp"

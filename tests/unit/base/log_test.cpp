@@ -13,6 +13,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <memory>
 #include <sstream>
 #include <vector>
 

@@ -52,6 +52,16 @@ TEST(JobEndTest, NamesTheFailureOfTheProcessThatHasLeftFirst) {
   EXPECT_EQ(end.first_failure()->wait_status, killed_by(SIGSEGV));
 }
 
+TEST(JobEndTest, ForgetsInATrainingWhatHasLeftAJobBefore) {
+  JobEnd end(all_needed(3), {}, true);
+  end.left(2);
+  end.left(1);
+  end.trains(true);
+  end.ended(1, killed_by(SIGSEGV));
+  end.ended(2, exited(1));
+  EXPECT_EQ(end.first_failure()->process, 1u);
+}
+
 TEST(JobEndTest, NamesNoProcessThatHasLeftAndIsASuccess) {
   JobEnd end(all_needed(3), {}, true);
   end.left(1);
