@@ -65,7 +65,8 @@ inline OptimizerSettings with_usual_rate(Optimizer optimizer) {
   return {.optimizer = optimizer, .learning_rate = usual_learning_rate(optimizer)};
 }
 
-/// A replica of a module, and the module, which a replica shows to nobody.
+/// A replica of a module, and the module, which a replica shows to nobody. Each has the same first
+/// weights: libtorch's own seed is another one in each process.
 template <class Module>
 struct Watched {
   /// `options` lack only what builds the module.
@@ -77,6 +78,7 @@ struct Watched {
       if (!module) module = built;
       return network_of(built);
     };
+    torch::manual_seed(1);
     if (!options.make_optimizer)
       options.make_optimizer = with_optimizer({.optimizer = Optimizer::momentum});
     return options;
