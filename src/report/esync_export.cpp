@@ -190,19 +190,21 @@ void make_folder(const std::filesystem::path& path) {
 struct LoggedWorker {
   std::filesystem::path folder;
   std::vector<Json> lines;
-  std::map<std::size_t, Json> evaluations{};  ///< by line; of worker 0 alone
+  std::map<std::size_t, Json> evaluations{};  ///< by line; of the first worker alone
 };
 
 LoggedWorker logged_worker(const RunFolder& run, Rank rank, const std::filesystem::path& out) {
-  LoggedWorker worker{.folder = out / host_of(run, rank) / fmt::format("worker{}", rank.value),
-                      .lines = objects_in(run.worker_log(rank), check_worker_line)};
-  if (rank == Rank{0}) {
-    const auto check = [](const Json& line, const std::string& where) {
-      esync::optional_count(line, "round", where);
-    };
-    worker.evaluations = evaluations_by_line(worker.lines, objects_in(run.evaluations(), check));
-  }
-  return worker;
+  return {.folder = out / host_of(run, rank) / fmt::format("worker{}", rank.value),
+          .lines = objects_in(run.worker_log(rank), check_worker_line)};
+}
+
+/// The evaluations of a run, by the lines of a worker's log.
+std::map<std::size_t, Json> logged_evaluations(const RunFolder& run,
+                                               const std::vector<Json>& lines) {
+  const auto check = [](const Json& line, const std::string& where) {
+    esync::optional_count(line, "round", where);
+  };
+  return evaluations_by_line(lines, objects_in(run.evaluations(), check));
 }
 
 /// `options`: of the run.
@@ -257,13 +259,14 @@ void check_holds_no_logs(const std::filesystem::path& out) {
 EsyncLogs export_esync_logs(const RunFolder& run, const std::filesystem::path& out) {
   check_holds_no_logs(out);
   std::vector<LoggedWorker> workers;
-  for (Rank rank{0}; is_there(run.worker_log(rank)); ++rank.value) {
+  for (const Rank rank : run.logged_workers()) {
     workers.push_back(logged_worker(run, rank, out));
   }
   if (workers.empty()) {
     throw DataError(
         fmt::format("expected the folder of a run, found no {}", run.worker_log(Rank{0}).string()));
   }
+  workers.front().evaluations = logged_evaluations(run, workers.front().lines);
   const bool local = steps_locally(workers);
   const Json options = options_of(run);
   EsyncLogs exported{.workers = workers.size()};

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <system_error>
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "config/text.hpp"
 
 namespace syncopate {
 namespace {
@@ -36,6 +39,24 @@ void RunFolder::create(bool has_checkpoints) const {
 
 std::filesystem::path RunFolder::worker_log(Rank rank) const {
   return root_ / "workers" / fmt::format("{}.jsonl", rank.value);
+}
+
+std::vector<Rank> RunFolder::logged_workers() const {
+  const std::filesystem::path folder = worker_log(Rank{0}).parent_path();
+  std::vector<Rank> workers;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const auto rank = number_in<std::uint32_t>(entry->path().stem().string());
+    if (rank && entry->path() == worker_log(Rank{*rank})) {
+      workers.push_back(Rank{*rank});
+    }
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw DataError(fmt::format("cannot read the folder {}: {}", folder.string(), error.message()));
+  }
+  std::ranges::sort(workers);
+  return workers;
 }
 
 std::filesystem::path RunFolder::events(double wall_time) const {

@@ -29,6 +29,9 @@ class RunFolder {
   std::filesystem::path pace_log() const { return root_ / "pacer.jsonl"; }
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
   std::filesystem::path worker_log(Rank rank) const;
+  /// The workers whose logs are there, in order; others may have none, such as one that was lost.
+  /// Errors: DataError, where the folder cannot be read.
+  std::vector<Rank> logged_workers() const;
   /// The event file of a process that began at `wall_time`, in seconds since 1970.
   std::filesystem::path events(double wall_time) const;
   std::filesystem::path trace() const { return root_ / "trace.json.gz"; }

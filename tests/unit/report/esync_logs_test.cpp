@@ -278,7 +278,8 @@ TEST(EsyncLogs, OfARunHaveItsSecondsAndAccuracies) {
   EXPECT_EQ(first.at("time").size(), 4U) << "three local iterations, and the global update";
   EXPECT_EQ(first.at("time").at("2").at("forward and backward"), 1);
   EXPECT_TRUE(first.at("time").at("3").contains("global update"));
-  const Json last = json_at(folder / ("iter-" + std::to_string(lines.size()) + ".txt"));
+  const std::string last_file = "iter-" + std::to_string(lines.size()) + ".txt";
+  const Json last = json_at(folder / last_file);
   EXPECT_EQ(last.at("accuracy"), job.summary().at("accuracy"));
   EXPECT_FALSE(json_at(out / "sim" / "worker1" / "iter-1.txt").contains("accuracy"));
 
@@ -292,6 +293,13 @@ TEST(EsyncLogs, OfARunHaveItsSecondsAndAccuracies) {
   EXPECT_EQ(objects_at(back.evaluations()), objects_at(run.evaluations()));
   EXPECT_EQ(json_at(back.summary()).at("scheme"), "local-sgd");
   EXPECT_EQ(read_file(back.config()), "cluster = 'a.toml'\nscheme = 'local-sgd'\nseed = 3\n");
+
+  std::filesystem::remove(run.worker_log(Rank{0}));
+  const auto fewer = config.run_dir / "fewer";
+  EXPECT_EQ(export_esync_logs(run, fewer).workers, 2U) << "those behind the missing log, too";
+  EXPECT_FALSE(std::filesystem::exists(fewer / "sim" / "worker0"));
+  EXPECT_EQ(json_at(fewer / "sim" / "worker1" / last_file).at("accuracy"), last.at("accuracy"))
+      << "the first of them has the accuracies";
 }
 
 }  // namespace

@@ -55,5 +55,19 @@ TEST(RunFolder, KeepsTheRoundsUpToTheCheckpointAndNoHalfLine) {
   EXPECT_FALSE(fs::exists(folder.worker_log(Rank{7})));
 }
 
+TEST(RunFolder, KnowsTheWorkersWhoseLogsAreThere) {
+  const RunFolder folder = fresh_folder("logged");
+  EXPECT_TRUE(folder.logged_workers().empty());
+  folder.create();
+  for (const std::uint32_t rank : {10U, 2U, 1U}) write_file(folder.worker_log(Rank{rank}), "");
+  for (const char* other : {"03.jsonl", "-4.jsonl", "5", "6.jsonl.old", "x.jsonl"}) {
+    write_file(folder.root() / "workers" / other, "");
+  }
+  EXPECT_THAT(folder.logged_workers(), testing::ElementsAre(Rank{1}, Rank{2}, Rank{10}));
+  fs::remove_all(folder.root() / "workers");
+  write_file(folder.root() / "workers", "a file");
+  EXPECT_THROW(folder.logged_workers(), DataError);
+}
+
 }  // namespace
 }  // namespace syncopate
