@@ -123,11 +123,19 @@ def training_loader(job, loader):
 
 
 def part_loader(job, loader):
-    """A loader over this worker's `Part` of what a given one takes, as for a test. Other loaders stay as they are."""
+    """A loader over this worker's `Part` of what a given one takes, as for a test. Other loaders stay as they are.
+
+    Errors: ConfigError, where some workers would have a batch and others none.
+    """
     if (job.size == 1 or not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset)
             or loader.batch_size is None or type(loader.sampler) not in (SequentialSampler, RandomSampler)):
         return loader
-    part = Part(job, len(loader.dataset))
+    samples = len(loader.dataset)
+    least = loader.batch_size if loader.drop_last else 1
+    if samples // job.size < least <= -(-samples // job.size):
+        raise ConfigError(f"a loader divides {samples} samples among {job.size} workers, each of which needs at least "
+                          f"{least} of them; give it {least * job.size} samples or more, or start fewer workers")
+    part = Part(job, samples)
     return _with(loader, sampler=part, batch_sampler=BatchSampler(part, loader.batch_size, loader.drop_last))
 
 

@@ -179,6 +179,20 @@ class Samples(AloneTest):
         self.assertEqual((len(tested), tested.batch_size, tested.drop_last), (4, 8, False))
         self.assertEqual(sum((batch.tolist() for batch in given), []), list(range(0, 100, 2)))
 
+    def test_parts_of_which_some_have_no_batch(self):
+        def parts(samples, workers, **options):
+            given = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.arange(samples)), **options)
+            return [len(loaders.part_loader(types.SimpleNamespace(rank=rank, size=workers), given)) for rank in range(workers)]
+
+        self.assertEqual(parts(3, 3, batch_size=8), [1, 1, 1])
+        self.assertEqual(parts(0, 3, batch_size=8), [0, 0, 0])
+        self.assertEqual(parts(24, 3, batch_size=8, drop_last=True), [1, 1, 1])
+        self.assertEqual(parts(21, 3, batch_size=8, drop_last=True), [0, 0, 0])
+        with self.refused("divides 2 samples among 3 workers, .* at least 1 of them; give it 3 samples or more, or start fewer"):
+            parts(2, 3, batch_size=8)
+        with self.refused("divides 23 samples among 3 workers, .* at least 8 of them; give it 24 samples or more"):
+            parts(23, 3, batch_size=8, drop_last=True)
+
     def test_other_orders(self):
         dataset = torch.utils.data.TensorDataset(torch.arange(50))
         self.job.partition_dataset(dataset, 8, shuffle=True, drop_last=False, sampler=None)
