@@ -20,7 +20,7 @@ function(all_alone)
   endforeach()
 endfunction()
 
-all_alone(syncopate_wire_messages syncopate_report_events identity_tests contract_tests mpi_contract_tests)
+all_alone(syncopate_wire_messages syncopate_report_events contract_tests mpi_contract_tests)
 # The library and its C++ headers have classes of the same names.
 compile_alone(loop_tests tests/torch/loops/module_jobs.cpp tests/support/program_coordinator.cpp)
 # What a test compiles again, with one line more in a list, must not come from the library, too.

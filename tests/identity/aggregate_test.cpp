@@ -11,7 +11,7 @@
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/toy_job.hpp"
 
-namespace syncopate {
+namespace syncopate::aggregate_test {
 namespace {
 
 using testing::Each;
@@ -86,4 +86,4 @@ TEST(AggregateOfASummary, IsNothingWhereNobodyMeets) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::aggregate_test

@@ -13,7 +13,7 @@
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/toy_job.hpp"
 
-namespace syncopate {
+namespace syncopate::compression_test {
 namespace {
 
 using testing::Each;
@@ -112,4 +112,4 @@ TEST(CompressedJob, RepeatsItselfToTheLastBit) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::compression_test

@@ -12,7 +12,7 @@
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 
-namespace syncopate {
+namespace syncopate::ends_test {
 namespace {
 
 constexpr const char* hundredfold =
@@ -151,4 +151,4 @@ TEST(Ends, TheModelInSharedMemoryIsSavedWhenAllHaveEnded) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::ends_test

@@ -17,7 +17,7 @@
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 
-namespace syncopate {
+namespace syncopate::evaluator_losses_test {
 namespace {
 
 using testing::HasSubstr;
@@ -214,4 +214,4 @@ TEST(EvaluatorRestarts, HoldUpNoEnd) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::evaluator_losses_test

@@ -15,7 +15,7 @@
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 
-namespace syncopate {
+namespace syncopate::failures_test {
 namespace {
 
 using testing::HasSubstr;
@@ -184,4 +184,4 @@ TEST(Losses, OfTheWorkerThatLeadsEndTheJob) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::failures_test

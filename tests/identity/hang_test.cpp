@@ -16,7 +16,7 @@
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 
-namespace syncopate {
+namespace syncopate::hang_test {
 namespace {
 
 using testing::AnyOf;
@@ -189,4 +189,4 @@ TEST(Hang, IsNotSuspectedOfMembersThatRightlyWait) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::hang_test

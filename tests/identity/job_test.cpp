@@ -13,7 +13,7 @@
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 
-namespace syncopate {
+namespace syncopate::job_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -199,4 +199,4 @@ TEST(Job, AFullRunFolderEndsTheJobEverywhere) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::job_test

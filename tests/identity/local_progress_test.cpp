@@ -14,7 +14,7 @@
 #include "tests/support/simulated_group.hpp"
 #include "tests/support/toy_replica.hpp"
 
-namespace syncopate {
+namespace syncopate::local_progress_test {
 namespace {
 
 constexpr std::size_t dimensions = 4;
@@ -323,4 +323,4 @@ TEST(ControlVariates, GoOnFromTheirState) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::local_progress_test

@@ -12,7 +12,7 @@
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/toy_job.hpp"
 
-namespace syncopate {
+namespace syncopate::local_rounds_test {
 namespace {
 
 using testing::Each;
@@ -232,4 +232,4 @@ TEST(Esync, GoesOnFromItsCheckpoint) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::local_rounds_test

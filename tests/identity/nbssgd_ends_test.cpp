@@ -10,7 +10,7 @@
 #include "base/file.hpp"
 #include "tests/support/toy_job.hpp"
 
-namespace syncopate {
+namespace syncopate::nbssgd_ends_test {
 namespace {
 
 constexpr const char* equal =
@@ -42,4 +42,4 @@ TEST(NbssgdEnds, WithWholeRoundsWheneverItIsInterrupted) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::nbssgd_ends_test

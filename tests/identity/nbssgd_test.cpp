@@ -12,7 +12,7 @@
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/toy_job.hpp"
 
-namespace syncopate {
+namespace syncopate::nbssgd_test {
 namespace {
 
 using testing::Each;
@@ -208,4 +208,4 @@ TEST(Nbssgd, IsResumed) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::nbssgd_test

@@ -16,7 +16,7 @@
 #include "tests/support/simulated_group.hpp"
 #include "tests/support/toy_replica.hpp"
 
-namespace syncopate {
+namespace syncopate::overlap_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -264,4 +264,4 @@ TEST(Overlap, IsForAllOrForNobody) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::overlap_test

@@ -15,7 +15,7 @@
 #include "tests/support/toy_job.hpp"
 #include "tests/support/toy_replica.hpp"
 
-namespace syncopate {
+namespace syncopate::records_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -284,4 +284,4 @@ TEST(Records, TellTheSpeedOfADeviceByItselfInWholeBatches) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::records_test

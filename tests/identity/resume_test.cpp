@@ -22,7 +22,7 @@
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 
-namespace syncopate {
+namespace syncopate::resume_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -340,4 +340,4 @@ TEST(Resume, RefusesEveryCounterThatIsImpossible) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::resume_test

@@ -14,7 +14,7 @@
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 
-namespace syncopate {
+namespace syncopate::schedule_test {
 namespace {
 
 constexpr const char* fortyfold =
@@ -78,4 +78,4 @@ TEST(Schedule, OfLocalStepsBetweenExchangesGoesOn) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::schedule_test

@@ -15,7 +15,7 @@
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/toy_job.hpp"
 
-namespace syncopate {
+namespace syncopate::server_job_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -377,4 +377,4 @@ TEST(ServerJob, AGradientThatIsNotFiniteIsReportedAndNotSpread) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::server_job_test

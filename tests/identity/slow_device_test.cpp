@@ -14,7 +14,7 @@
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 
-namespace syncopate {
+namespace syncopate::slow_device_test {
 namespace {
 
 using testing::AllOf;
@@ -227,4 +227,4 @@ TEST(SlowDevice, OneThatDiesInItsLongStepIsNamedAtOnce) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::slow_device_test

@@ -14,7 +14,7 @@
 #include "tests/support/relative_distance.hpp"
 #include "tests/support/toy_job.hpp"
 
-namespace syncopate {
+namespace syncopate::split_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -146,4 +146,4 @@ TEST(Split, EveryStepOfSsgdHasAWholeBatchOfEveryWorker) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::split_test

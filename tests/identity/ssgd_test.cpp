@@ -19,7 +19,7 @@
 #include "tests/support/simulated_group.hpp"
 #include "tests/support/toy_replica.hpp"
 
-namespace syncopate {
+namespace syncopate::ssgd_test {
 namespace {
 
 constexpr ToyReplica::Options toy{.features = 6, .classes = 5, .momentum = 0.9};
@@ -181,4 +181,4 @@ TEST(SsgdBuffers, StayTheSameToTheBitWhereNobodyChangesThem) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::ssgd_test
