@@ -150,6 +150,22 @@ def disabled():
     scripts.say(rank=0, parameters=scripts.parameters_of(network))
 
 
+def one_word():
+    """Without a scheme: Accelerate divides the data and takes DistributedDataParallel over the group that is there."""
+    torch.distributed.init_process_group("syncopate")
+    points, labels, network = scripts.problem()
+    data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(points, labels), batch_size=scripts.SAMPLES // 2)
+    accelerator = Accelerator(cpu=True)
+    model, optimizer, data = accelerator.prepare(network, scripts.sgd(network), data)
+    for _ in range(scripts.STEPS):
+        for x, y in data:
+            accelerator.backward(functional.cross_entropy(model(x), y))
+            optimizer.step()
+            optimizer.zero_grad()
+    scripts.say(rank=accelerator.process_index, size=accelerator.num_processes, model=type(model).__name__,
+                parameters=scripts.parameters_of(network), gathered=accelerator.gather(torch.tensor([len(x)])).tolist())
+
+
 def several_processes():
     """Accelerate has made a process group of its own."""
     accelerator = Accelerator(cpu=True)

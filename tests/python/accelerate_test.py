@@ -10,6 +10,7 @@ import subprocess
 import sys
 import unittest
 
+import scripts
 from script_cases import SYNCOPATE, TORCH, ScriptTest, clipped_reference, needs, reference
 
 import torch
@@ -77,6 +78,12 @@ if TORCH >= (2, 0):
         def test_a_block_that_is_not_enabled(self):
             [facts] = self.facts(self.run_script("disabled", workers=1))
             self.assert_near(facts["parameters"], reference())
+
+        def test_one_word(self):
+            for facts in self.said("one_word"):
+                self.assertEqual((facts["size"], facts["model"]), (2, "DistributedDataParallel"))
+                self.assertEqual(facts["gathered"], [scripts.SAMPLES // 2] * 2)
+                self.assert_near(facts["parameters"], reference())
 
         def test_an_accelerator_of_several_processes(self):
             done = self.run_script("several_processes")
