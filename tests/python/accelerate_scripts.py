@@ -1,10 +1,9 @@
 """Training scripts for accelerate_test.py: accelerate_scripts.py NAME [ARGUMENT...]. Each prints what it has found."""
-import sys
-
 import safetensors.torch
 import scripts
 import torch
 from accelerate import Accelerator, skip_first_batches
+from calls import run_calls, say
 from torch.nn import functional
 
 import syncopate_torch as syncopate
@@ -32,7 +31,7 @@ def whole_batch(scheme="ssgd", made_by="block"):
                 accelerator.backward(functional.cross_entropy(model(x), y))
                 training.step(weight=len(x))
                 optimizer.zero_grad()
-    scripts.say(rank=job.rank, size=job.size, parameters=scripts.parameters_of(network))
+    say(rank=job.rank, size=job.size, parameters=scripts.parameters_of(network))
 
 
 def clipped():
@@ -54,7 +53,7 @@ def clipped():
                     training.step(weight=len(x))
                     schedule.step()
                     optimizer.zero_grad()
-    scripts.say(rank=job.rank, parameters=scripts.parameters_of(network), rate=schedule.get_last_lr()[0])
+    say(rank=job.rank, parameters=scripts.parameters_of(network), rate=schedule.get_last_lr()[0])
 
 
 def learns(scheme):
@@ -73,7 +72,7 @@ def learns(scheme):
                 steps += 1
             training.align()
             accuracies.append(scripts.accuracy(network, points, labels))
-    scripts.say(rank=training.job.rank, steps=steps, accuracies=accuracies, parameters=scripts.parameters_of(network))
+    say(rank=training.job.rank, steps=steps, accuracies=accuracies, parameters=scripts.parameters_of(network))
 
 
 def saved():
@@ -96,7 +95,7 @@ def saved():
             save(folder)
             file = safetensors.torch.load_file(f"{folder}/model.safetensors")
             lacks.append([name for name in right if name not in file or not torch.equal(file[name], right[name])])
-    scripts.say(rank=job.rank, lacks=lacks, restored=accelerator.get_state_dict == own)
+    say(rank=job.rank, lacks=lacks, restored=accelerator.get_state_dict == own)
 
 
 def leaves_an_epoch():
@@ -111,7 +110,7 @@ def leaves_an_epoch():
             epochs[-1] += batch.tolist()
             if epoch == 0:
                 break
-    scripts.say(rank=job.rank, epochs=epochs)
+    say(rank=job.rank, epochs=epochs)
 
 
 def skips(processes):
@@ -133,7 +132,7 @@ def skips(processes):
         places.append([part["epoch"], part["step"]])
         break
     prepared = skip_first_batches(Accelerator().prepare(data), 2)
-    scripts.say(rank=job.rank, epochs=epochs, places=places, weights=weights, length=len(skipped),
+    say(rank=job.rank, epochs=epochs, places=places, weights=weights, length=len(skipped),
                 prepared=sum(len(batch) for [batch] in prepared))
 
 
@@ -147,7 +146,7 @@ def disabled():
             accelerator.backward(functional.cross_entropy(model(points), labels))
             training.step(weight=len(points))
             optimizer.zero_grad()
-    scripts.say(rank=0, parameters=scripts.parameters_of(network))
+    say(rank=0, parameters=scripts.parameters_of(network))
 
 
 def one_word():
@@ -162,7 +161,7 @@ def one_word():
             accelerator.backward(functional.cross_entropy(model(x), y))
             optimizer.step()
             optimizer.zero_grad()
-    scripts.say(rank=accelerator.process_index, size=accelerator.num_processes, model=type(model).__name__,
+    say(rank=accelerator.process_index, size=accelerator.num_processes, model=type(model).__name__,
                 parameters=scripts.parameters_of(network), gathered=accelerator.gather(torch.tensor([len(x)])).tolist())
 
 
@@ -174,5 +173,4 @@ def several_processes():
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    globals()[sys.argv[1]](*sys.argv[2:])
+    run_calls(globals())

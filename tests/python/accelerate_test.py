@@ -21,12 +21,13 @@ if TORCH >= (2, 0):
 
     @needs("accelerate")
     class Rounds(ScriptTest):
+        calls = [("whole_batch",), ("whole_batch", "ssgd", "script"), ("clipped",), ("learns", "esync"), ("saved",)]
+        script = SCRIPTS
+        workers = 2
+
         def run_script(self, name, *arguments, workers=2):
             return self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", "run", "--", sys.executable, "-B", SCRIPTS,
                                name, *arguments])
-
-        def said(self, name, *arguments):
-            return self.facts(self.run_script(name, *arguments))
 
         def test_training_is_that_of_one_process(self):
             said = self.said("whole_batch")
@@ -80,7 +81,7 @@ if TORCH >= (2, 0):
             self.assert_near(facts["parameters"], reference())
 
         def test_one_word(self):
-            for facts in self.said("one_word"):
+            for facts in self.facts(self.run_script("one_word")):
                 self.assertEqual((facts["size"], facts["model"]), (2, "DistributedDataParallel"))
                 self.assertEqual(facts["gathered"], [scripts.SAMPLES // 2] * 2)
                 self.assert_near(facts["parameters"], reference())

@@ -1,9 +1,7 @@
 """Calls with wrong arguments for arguments_test.py: arguments_scripts.py NAME."""
-import json
-import sys
-
 import torch
 import syncopate_torch as syncopate
+from calls import run_calls, say
 
 
 class Refused:
@@ -36,7 +34,7 @@ def messages():
     sent = group.send_async(torch.full((2,), float(job.rank)), float(other), tag=torch.tensor(7))
     group.receive(values, other, tag=7.0)
     sent.wait()
-    print(json.dumps({"rank": job.rank, "refused": refused.messages, "received": values.tolist()}), flush=True)
+    say(rank=job.rank, refused=refused.messages, received=values.tolist())
 
 
 def group_messages():
@@ -45,7 +43,7 @@ def group_messages():
     other, refused = 1 - torch.distributed.get_rank(), Refused()
     refused.add("tag", torch.distributed.isend, torch.ones(2), other, tag=2**32 + 7)
     refused.add("tag of a receive", torch.distributed.irecv, torch.ones(2), tag=-1)
-    print(json.dumps({"rank": 1 - other, "refused": refused.messages}), flush=True)
+    say(rank=1 - other, refused=refused.messages)
 
 
 def state():
@@ -57,8 +55,7 @@ def state():
     job.broadcast_parameters(network.state_dict())
     refused = Refused()
     refused.add("other keys", job.broadcast_parameters, {f"of {job.rank}": torch.ones(1)})
-    print(json.dumps({"rank": job.rank, "values": [float(each) for each in network.state_dict().values()],
-                      "refused": refused.messages}), flush=True)
+    say(rank=job.rank, values=[float(each) for each in network.state_dict().values()], refused=refused.messages)
 
 
 def both_levels():
@@ -69,7 +66,7 @@ def both_levels():
     optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=1)
     shares = optimizer.shares_gradients
     optimizer.finish()
-    print(json.dumps({"rank": job.rank, "shares": shares}), flush=True)
+    say(rank=job.rank, shares=shares)
 
 
 def horovod(first):
@@ -77,9 +74,8 @@ def horovod(first):
     import syncopate_torch.horovod as hvd  # noqa: PLC0415 (of this script alone)
     job = syncopate.init() if first == "init" else None
     hvd.init()
-    print(json.dumps({"rank": hvd.rank(), "has joined before": job is not None}), flush=True)
+    say(rank=hvd.rank(), has_joined_before=job is not None)
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    globals()[sys.argv[1]](*sys.argv[2:])
+    run_calls(globals())

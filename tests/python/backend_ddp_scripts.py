@@ -1,8 +1,7 @@
 """DistributedDataParallel with all that it offers, for backend_ddp_test.py: backend_ddp_scripts.py NAME [ARGUMENT...]."""
-import sys
-
 import torch
 from backend_scripts import leave, say
+from calls import run_calls
 from torch import distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
@@ -144,5 +143,4 @@ def many_buckets_of_power_sgd():
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    globals()[sys.argv[1]](*sys.argv[2:])
+    run_calls(globals())

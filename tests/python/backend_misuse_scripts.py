@@ -1,10 +1,10 @@
 """Scripts with mistakes for backend_misuse_test.py: backend_misuse_scripts.py NAME."""
-import sys
 import threading
 
 import syncopate_torch
 import torch
 from backend_scripts import TORCH, say, small_network
+from calls import run_calls
 from syncopate_torch import futures
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
@@ -154,5 +154,4 @@ def receives_of_a_group_that_ends():
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    globals()[sys.argv[1]](*sys.argv[2:])
+    run_calls(globals())

@@ -1,9 +1,8 @@
 """Scripts with a backend for each kind of device, for backend_mixed_test.py: backend_mixed_scripts.py NAME [ARGUMENT...]."""
-import sys
-
 import syncopate_torch  # noqa: F401 (makes the backend known)
 import torch
 from backend_scripts import leave, say, small_network, trained
+from calls import run_calls
 from torch import distributed as dist
 from torch.distributed.distributed_c10d import _get_default_group
 from torch.nn.parallel import DistributedDataParallel
@@ -54,5 +53,4 @@ def gloo_for_cpu(backend):
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    globals()[sys.argv[1]](*sys.argv[2:])
+    run_calls(globals())

@@ -1,9 +1,9 @@
 """Ranks that wait, for backend_signals_test.py: backend_signals_scripts.py waits HOW."""
 import signal
-import sys
 
 import syncopate_torch  # noqa: F401 (makes the backend known)
 import torch
+from calls import run_calls
 from torch import distributed as dist
 
 
@@ -23,5 +23,4 @@ def waits(how):
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    globals()[sys.argv[1]](*sys.argv[2:])
+    run_calls(globals())

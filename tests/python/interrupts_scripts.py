@@ -6,6 +6,7 @@ import sys
 import scripts
 import syncopate_torch as syncopate
 import torch
+from calls import run_calls
 
 kept = []
 
@@ -129,5 +130,4 @@ def joins_again():
 
 if __name__ == "__main__":
     signal.signal(signal.SIGUSR1, lambda *_: None)  # ends a pause
-    torch.set_num_threads(1)
-    globals()[sys.argv[1]](*sys.argv[2:])
+    run_calls(globals())

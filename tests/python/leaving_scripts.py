@@ -1,12 +1,11 @@
 """Training scripts that leave a job and go on, for leaving_test.py: leaving_scripts.py NAME [ARGUMENT...]."""
 import gc
-import json
 import os
-import sys
 
 import torch
 from torch.nn import functional
 from torch.utils.data import TensorDataset
+from calls import run_calls, say
 
 import syncopate_torch as syncopate
 from syncopate_torch.job import Job
@@ -45,7 +44,7 @@ def one_after_the_other(scheme, how):
             job.leave()
         del job
         after.append(used())
-    print(json.dumps({"rank": rank, "after": after}), flush=True)
+    say(rank=rank, after=after)
 
 
 def with_open_group(run_folder):
@@ -61,7 +60,7 @@ def with_open_group(run_folder):
         except syncopate.PeerLost as error:
             lost = str(error)
     job.leave()
-    print(json.dumps({"rank": rank, "lost": lost}), flush=True)
+    say(rank=rank, lost=lost)
 
 
 def dropped_group():
@@ -80,7 +79,7 @@ def dropped_group():
     else:
         last.barrier()
         works = begun(first)
-    print(json.dumps({"rank": job.rank, "values": [float(work.wait()[0]) for work in works]}), flush=True)
+    say(rank=job.rank, values=[float(work.wait()[0]) for work in works])
 
 
 def everyone_kept():
@@ -95,8 +94,8 @@ def everyone_kept():
             said.append(repr(use()))
         except syncopate.ConfigError as error:
             said.append(str(error))
-    print(json.dumps({"rank": rank, "said": said}), flush=True)
+    say(rank=rank, said=said)
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](*sys.argv[2:])
+    run_calls(globals())

@@ -10,6 +10,7 @@ atexit.register(lambda: [call() for call in last_calls])
 
 import torch  # noqa: E402
 import syncopate_torch as syncopate  # noqa: E402
+from calls import run_calls  # noqa: E402
 
 
 def late(what):
@@ -82,5 +83,4 @@ def own_job(rank, port):
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    globals()[sys.argv[1]](*sys.argv[2:])
+    run_calls(globals())
