@@ -6,6 +6,7 @@ the device a backend of its own.
 import ctypes
 import os
 import threading
+import warnings
 import weakref
 
 import torch
@@ -18,7 +19,7 @@ from syncopate_torch.futures import CallbackThread
 from syncopate_torch.group import (bytes_of, host_values, opened_group, operation, receiver_among, root_among, sender_among,
                                    values)
 from syncopate_torch.kept_works import KeptWorks
-from syncopate_torch.mixed import backends_of, by_device, group_for
+from syncopate_torch.mixed import backends_of, by_device, group_for, is_known
 from syncopate_torch.rendezvous import job_of_group
 from syncopate_torch.signatures import also_plain
 from syncopate_torch.untraced import keep_dynamo_out, untraced
@@ -93,7 +94,10 @@ class ProcessGroup(distributed.ProcessGroup):
 
     @property
     def _device_types(self):
-        """Those whose tensors the group takes, the CPU first: torch puts what has no device yet there."""
+        """Those whose tensors the group takes, the CPU first: torch puts what has no device yet there. None while torch
+        makes the group: torch 2.15 asks then, to attach a recorder to groups that have a backend in C++."""
+        if not is_known(self):
+            return []
         return [torch.device(kind) for kind in dict.fromkeys(["cpu", *backends_of(self)])]
 
     def _get_backend(self, device):
@@ -105,6 +109,15 @@ class ProcessGroup(distributed.ProcessGroup):
 
     def size(self):
         return self._own_size
+
+    def set_timeout(self, timeout):
+        """What `torch.distributed.set_timeout` of torch 2.14 calls. Groups of other backends take it."""
+        self._timeout = timeout
+        for group in self._of_device.values():
+            if group is not None:
+                group.set_timeout(timeout)
+        warnings.warn("a process group of syncopate keeps the timeout that it began with: pass it to init_process_group or "
+                      f"new_group; set_timeout({timeout}) changes nothing", stacklevel=3)
 
     def shutdown(self):
         self._close()
@@ -182,6 +195,17 @@ class ProcessGroup(distributed.ProcessGroup):
         if not is_root:
             return self._work(handle, [], keeps=own)
         return self._work(handle, outputs[0], lambda: _copy_all(outputs[0], arrived), own)
+
+    @by_device
+    def gather_single(self, output, own, opts):
+        """Of torch 2.15. The output is that of the root; others pass an empty one."""
+        own, root = host_values(own), self._root_of(opts)
+        if root != self._own_rank:
+            return self._work(self._begin("gather", own.data_ptr(), bytes_of(own), None, root), [], keeps=own)
+        checks.expect_like("gather_single", "output", [output], own, self._own_size)
+        arrived = host_values(output)
+        handle = self._begin("gather", own.data_ptr(), bytes_of(own), arrived.data_ptr(), root)
+        return self._work(handle, [output], lambda: _copy_back(arrived, output), own)
 
     @also_plain(distributed.ScatterOptions, "root")
     @by_device

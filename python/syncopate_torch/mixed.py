@@ -33,6 +33,11 @@ def group_for(device, group, timeout):
     return distributed.new_group(ranks, timeout, backend, use_local_synchronization=True)
 
 
+def is_known(group):
+    """False while torch 2 makes the group."""
+    return group in distributed.distributed_c10d._world.pg_map
+
+
 def backends_of(group):
     """The names of a group's backends, by kind of device. torch 1.13 knows one for all."""
     if not hasattr(distributed, "get_backend_config"):

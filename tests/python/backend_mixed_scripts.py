@@ -1,14 +1,17 @@
 """Scripts with a backend for each kind of device, for backend_mixed_test.py: backend_mixed_scripts.py NAME [ARGUMENT...]."""
-import syncopate_torch  # noqa: F401 (makes the backend known)
+import datetime
+import warnings
+
 import torch
 from backend_scripts import leave, say, small_network, trained
 from calls import run_calls
+from syncopate_torch.backend import ProcessGroup
 from torch import distributed as dist
 from torch.distributed.distributed_c10d import _get_default_group
 from torch.nn.parallel import DistributedDataParallel
 
 
-CALLS = {"allreduce", "broadcast", "allgather", "gather", "reduce_scatter"}
+CALLS = {"allreduce", "broadcast", "allgather", "gather", "reduce_scatter", "set_timeout"}
 
 
 class Recording(dist.ProcessGroup):
@@ -24,8 +27,21 @@ class Recording(dist.ProcessGroup):
         return super().__getattribute__(name)
 
 
+def devices_while_made():
+    """Those of each group at a moment when torch 2.15 asks for them: while it makes the group."""
+    found, make = [], ProcessGroup.__init__
+
+    def made(group, *arguments):
+        make(group, *arguments)
+        found.append(group._device_types)
+
+    ProcessGroup.__init__ = made
+    return found
+
+
 def two_devices():
     """Tensors without values stand for those of an accelerator."""
+    at_first = devices_while_made()
     dist.Backend.register_backend("recording", Recording, devices=["meta"])
     dist.init_process_group("cpu:syncopate,meta:recording")
     rank, size = dist.get_rank(), dist.get_world_size()
@@ -38,8 +54,11 @@ def two_devices():
         dist.reduce_scatter(far, [far] * size, group=group, async_op=True)
         dist.all_reduce(near, group=group)
         dist.barrier(group=group)
-        say(rank=rank, near=near[0].item(), far=group.of_device("meta").calls,
-            devices=[each.type for each in group._device_types])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            group.set_timeout(datetime.timedelta(seconds=9))  # `torch.distributed.set_timeout` of torch 2.14
+        say(rank=rank, near=near[0].item(), far=group.of_device("meta").calls, at_first=at_first,
+            devices=[each.type for each in group._device_types], warned=[str(each.message) for each in caught])
 
 
 def gloo_for_cpu(backend):

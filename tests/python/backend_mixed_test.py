@@ -29,7 +29,11 @@ class Mixed(BackendTest):
             self.assertEqual(sorted(facts["near"] for facts in said), [2, 2, 4, 4])
             for facts in said:
                 self.assertEqual(facts["devices"], ["cpu", "meta"])
-                self.assertEqual(facts["far"], ["allreduce", "broadcast", "allgather", "gather", "reduce_scatter"])
+                self.assertEqual(facts["far"], ["allreduce", "broadcast", "allgather", "gather", "reduce_scatter", "set_timeout"])
+                self.assertEqual(facts["at_first"], [[], []])
+                [warned] = facts["warned"]
+                self.assertIn("keeps the timeout that it began with: pass it to init_process_group or new_group; "
+                              "set_timeout(0:00:09) changes nothing", warned)
 
         def test_distributed_data_parallel_on_a_device_of_gloo(self):
             said = [facts for backend in ("cpu:gloo,cuda:syncopate", "cuda:syncopate,cpu:gloo")

@@ -25,7 +25,7 @@ class RandomProgram:
         self.groups = []
         for ranks in [list(range(self.size)), [0, self.size - 1], list(range(1, self.size))]:
             self.groups.append((ranks, dist.new_group(ranks), dist.new_group(ranks, backend="gloo")))
-        self.calls = [self.all_reduce, self.reduce, self.broadcast, self.all_gather, self.gather, self.scatter,
+        self.calls = [self.all_reduce, self.reduce, self.broadcast, self.all_gather, self.gather, self.gather_single, self.scatter,
                       self.reduce_scatter, self.all_to_all, self.all_to_all_single, self.send_and_receive,
                       self.all_gather_into_tensor, self.reduce_scatter_tensor, self.coalesced, self.objects, self.barrier]
 
@@ -80,7 +80,9 @@ class RandomProgram:
         parts = torch.stack(self.gathered(tensor))
         if self.op == dist.ReduceOp.AVG:
             whole = parts.sum(0).to(self.dtype)  # of small numbers, so without rounding
-            if self.dtype.is_complex or self.dtype.is_floating_point:
+            if self.dtype.is_complex:  # which torch 2 divides by way of a rounded inverse
+                return torch.complex(whole.real / len(self.ranks), whole.imag / len(self.ranks))
+            if self.dtype.is_floating_point:
                 return whole / len(self.ranks)
             return whole.div(len(self.ranks), rounding_mode="trunc")
         if self.dtype == torch.bool:
@@ -125,6 +127,17 @@ class RandomProgram:
         self.ended(dist.gather(own, places, self.root, group=self.ours, async_op=self.later))
         for place, part in zip(places or [], expected):
             self.expect(place, part)
+
+    def gather_single(self):
+        """Of torch 2.15; before, scripts have the group's method alone."""
+        own = self.drawn()
+        expected, is_root = torch.stack(self.gathered(own)), self.rank == self.root
+        place = self.drawn((len(self.ranks), *self.shape)) if is_root else torch.empty(0, dtype=self.dtype)
+        options = dist.GatherOptions()
+        options.rootRank = self.ranks.index(self.root)
+        self.ended(self.ours.gather_single(place, own, options))
+        if is_root:
+            self.expect(place, expected)
 
     def scatter(self):
         parts = [self.drawn() for _ in self.ranks]
