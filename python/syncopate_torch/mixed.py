@@ -4,9 +4,15 @@ torch.distributed takes a process group that is written in Python for the whole 
 tensors of other devices to their backend.
 """
 import functools
+import inspect
 
 import torch
 from torch import distributed
+
+from syncopate_torch.errors import ConfigError
+
+# From torch 2.1 on. Before, a new group needs a call of all ranks, also of those that are not in it.
+_MAKES_GROUPS_OF_SOME = "use_local_synchronization" in inspect.signature(distributed.new_group).parameters
 
 
 def by_device(collective):
@@ -25,10 +31,16 @@ def by_device(collective):
 
 def group_for(device, group, timeout):
     """The process group of the same ranks that the script's backend string names for a kind of device; None: `group`
-    itself. All ranks call this in the same collective, so they make a new group together."""
+    itself. All ranks call this in the same collective, so they make a new group together.
+
+    Errors: ConfigError, with torch 2.0.
+    """
     backend = backends_of(group).get(device, "syncopate")
     if backend == "syncopate":
         return None
+    if not _MAKES_GROUPS_OF_SOME:
+        raise ConfigError(f"a backend for each kind of device needs torch 2.1 or later, found {torch.__version__}; pass "
+                          "init_process_group one backend for all")
     ranks = distributed.get_process_group_ranks(group)
     return distributed.new_group(ranks, timeout, backend, use_local_synchronization=True)
 

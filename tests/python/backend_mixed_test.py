@@ -1,26 +1,29 @@
 #!/usr/bin/python3
 """Goal:   `init_process_group("cpu:syncopate,cuda:nccl")` gives the tensors of each kind of device to its backend.
 Method: backend_mixed_scripts.py under `syncopate run`: a backend that notes its calls stands for that of the accelerator,
-        and Gloo for one that is not written in Python. torch 1.13 takes one backend.
+        and Gloo for one that is not written in Python. torch 1.13 and 2.0 take one backend.
 """
 import pathlib
 import unittest
 
 from backend_test import BackendTest
-
-import torch
-
-ONE_BACKEND = int(torch.__version__.split(".")[0]) < 2
+from script_cases import TORCH
 
 
 class Mixed(BackendTest):
     script = str(pathlib.Path(__file__).with_name("backend_mixed_scripts.py"))
 
-    if ONE_BACKEND:
+    if TORCH < (2, 0):
         def test_torch_1_refuses_several_backends(self):
             done = self.launch(1, "gloo_for_cpu", "cpu:gloo,cuda:syncopate")
             self.assertEqual(done.returncode, 1)
             self.assertIn("Invalid backend: 'cpu:gloo,cuda:syncopate'", done.stderr)
+
+    elif TORCH < (2, 1):
+        def test_torch_2_0_refuses_several_backends(self):
+            done = self.launch(2, "gloo_for_cpu", "cpu:gloo,cuda:syncopate")
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, "ConfigError: a backend for each kind of device needs torch 2.1 or later, found 2.0")
 
     else:
         def test_tensors_of_another_device_go_to_its_backend(self):
