@@ -1,9 +1,10 @@
 """Scripts with mistakes for backend_misuse_test.py: backend_misuse_scripts.py NAME."""
+import inspect
 import threading
 
 import syncopate_torch
 import torch
-from backend_scripts import TORCH, say, small_network
+from backend_scripts import say, small_network
 from calls import run_calls
 from syncopate_torch import futures
 from torch import distributed as dist
@@ -95,8 +96,8 @@ def destroyed():
 
 
 def end(group):
-    """What destroy_process_group does, but in torch 1.13, where a group ends after the last reference to it."""
-    if TORCH < (2, 0):
+    """What destroy_process_group does, but in torch 1.13 and 2.0, where a group ends after the last reference to it."""
+    if "shutdown()" not in inspect.getsource(dist.destroy_process_group):
         group.shutdown()
     elif group is dist.group.WORLD:
         dist.destroy_process_group()
