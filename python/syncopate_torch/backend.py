@@ -117,7 +117,7 @@ class ProcessGroup(distributed.ProcessGroup):
             if group is not None:
                 group.set_timeout(timeout)
         warnings.warn("a process group of syncopate keeps the timeout that it began with: pass it to init_process_group or "
-                      f"new_group; set_timeout({timeout}) changes nothing", stacklevel=3)
+                      f"new_group; set_timeout({timeout}) does not change it", stacklevel=3)
 
     def shutdown(self):
         self._close()

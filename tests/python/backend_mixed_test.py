@@ -36,7 +36,7 @@ class Mixed(BackendTest):
                 self.assertEqual(facts["at_first"], [[], []])
                 [warned] = facts["warned"]
                 self.assertIn("keeps the timeout that it began with: pass it to init_process_group or new_group; "
-                              "set_timeout(0:00:09) changes nothing", warned)
+                              "set_timeout(0:00:09) does not change it", warned)
 
         def test_distributed_data_parallel_on_a_device_of_gloo(self):
             said = [facts for backend in ("cpu:gloo,cuda:syncopate", "cuda:syncopate,cpu:gloo")
