@@ -94,8 +94,8 @@ class ProcessGroup(distributed.ProcessGroup):
 
     @property
     def _device_types(self):
-        """Those whose tensors the group takes, the CPU first: torch puts what has no device yet there. None while torch
-        makes the group: torch 2.15 asks then, to attach a recorder to groups that have a backend in C++."""
+        """Those whose tensors the group takes, the CPU first: torch puts what has no device yet there. Empty while torch
+        makes the group: torch 2.15 asks then, and attaches a recorder to groups that have a backend in C++."""
         if not is_known(self):
             return []
         return [torch.device(kind) for kind in dict.fromkeys(["cpu", *backends_of(self)])]

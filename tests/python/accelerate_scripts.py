@@ -133,7 +133,7 @@ def skips(processes):
         break
     prepared = skip_first_batches(Accelerator().prepare(data), 2)
     say(rank=job.rank, epochs=epochs, places=places, weights=weights, length=len(skipped),
-                prepared=sum(len(batch) for [batch] in prepared))
+        prepared=sum(len(batch) for [batch] in prepared))
 
 
 def disabled():
@@ -162,7 +162,7 @@ def one_word():
             optimizer.step()
             optimizer.zero_grad()
     say(rank=accelerator.process_index, size=accelerator.num_processes, model=type(model).__name__,
-                parameters=scripts.parameters_of(network), gathered=accelerator.gather(torch.tensor([len(x)])).tolist())
+        parameters=scripts.parameters_of(network), gathered=accelerator.gather(torch.tensor([len(x)])).tolist())
 
 
 def several_processes():

@@ -80,7 +80,7 @@ class RandomProgram:
         parts = torch.stack(self.gathered(tensor))
         if self.op == dist.ReduceOp.AVG:
             whole = parts.sum(0).to(self.dtype)  # of small numbers, so without rounding
-            if self.dtype.is_complex:  # which torch 2 divides by way of a rounded inverse
+            if self.dtype.is_complex:  # whose division rounds otherwise in torch 2
                 return torch.complex(whole.real / len(self.ranks), whole.imag / len(self.ranks))
             if self.dtype.is_floating_point:
                 return whole / len(self.ranks)

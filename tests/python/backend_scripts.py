@@ -18,8 +18,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 from calls import run_calls, say
 
-TORCH = tuple(int(number) for number in torch.__version__.split(".")[:2])
-
 
 def begin():
     """The default group, once for all calls of a process."""
