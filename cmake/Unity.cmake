@@ -1,6 +1,6 @@
 # A unity build compiles a folder's sources as one: with two cores the whole takes half as long. Presets
 # choose it (CMAKE_UNITY_BUILD). Sources whose own helpers are called as those of a neighbour are
-# compiled alone, and so is generated code.
+# compiled alone, and so are sources with flags of their own, and generated ones.
 
 # compile_alone(TARGET SOURCE...) keeps sources, relative to the root, out of the unity build of a target.
 function(compile_alone target)
@@ -60,3 +60,60 @@ compile_alone(train_tests tests/unit/train/training_clock_test.cpp)
 compile_alone(job_spec_tests tests/unit/job/spec/dependent_options_test.cpp)
 compile_alone(cli_tests tests/unit/cli/run_cli_test.cpp)
 compile_alone(sim_tests tests/sim/sim_network_test.cpp tests/sim/transfer_times_test.cpp)
+
+# CMake's own unity sources include the others by absolute paths: to the compiler's cache, those of each clone of
+# the repository are other ones.
+# unite(TARGET) replaces the sources of a target by one that includes them, with paths relative to its own.
+function(unite target)
+  get_target_property(folder ${target} SOURCE_DIR)
+  get_target_property(sources ${target} SOURCES)
+  set(includes)
+  set(others)
+  foreach(source IN LISTS sources)
+    set(path ${source})
+    cmake_path(ABSOLUTE_PATH path BASE_DIRECTORY ${folder})
+    set(alone FALSE)
+    foreach(property SKIP_UNITY_BUILD_INCLUSION HEADER_FILE_ONLY GENERATED COMPILE_OPTIONS COMPILE_DEFINITIONS)
+      get_source_file_property(value ${path} TARGET_DIRECTORY ${target} ${property})
+      if(value)
+        set(alone TRUE)
+      endif()
+    endforeach()
+    if(alone OR NOT path MATCHES "[.]cpp$")
+      list(APPEND others ${source})
+    else()
+      list(APPEND includes ${path})
+    endif()
+  endforeach()
+  list(LENGTH includes count)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  if(count GREATER 1)
+    get_target_property(place ${target} BINARY_DIR)
+    set(place ${place}/unity)
+    set(text "")
+    foreach(path IN LISTS includes)
+      cmake_path(RELATIVE_PATH path BASE_DIRECTORY ${place})
+      string(APPEND text "#include \"${path}\"\n")
+    endforeach()
+    file(CONFIGURE OUTPUT ${place}/${target}.cpp CONTENT "${text}" @ONLY)
+    set_target_properties(${target} PROPERTIES SOURCES "${others};${place}/${target}.cpp")
+  endif()
+endfunction()
+
+# unite_all(FOLDER) does so with all targets of a folder and those below it that ask for it.
+function(unite_all folder)
+  get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target IN LISTS targets)
+    get_target_property(type ${target} TYPE)
+    get_target_property(asked ${target} UNITY_BUILD)
+    if(asked AND NOT type STREQUAL UTILITY AND NOT type STREQUAL INTERFACE_LIBRARY)
+      unite(${target})
+    endif()
+  endforeach()
+  get_property(below DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+  foreach(each IN LISTS below)
+    unite_all(${each})
+  endforeach()
+endfunction()
+
+unite_all(${PROJECT_SOURCE_DIR})
