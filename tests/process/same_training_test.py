@@ -12,10 +12,14 @@ import pathlib
 import re
 import struct
 import subprocess
+import sys
 import unittest
 
 import jobs
 import mnist_files
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "python"))
+from forked_scripts import ForkServer  # noqa: E402  (beside the tests in Python)
 
 DIST_MNIST = os.environ["SYNCOPATE_DIST_MNIST"]
 PYTHON = os.environ["SYNCOPATE_PYTHON"]
@@ -41,6 +45,8 @@ REPEATABLE = {  # by scheme, its jobs that repeat: workers and options
 
 
 class SameTraining(jobs.JobTest):
+    server = ForkServer(interpreter=PYTHON)
+
     def program(self, *words):
         done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=jobs.LIMIT,
                               check=False, cwd=self.folder, env={**os.environ, "PYTHONPATH": str(MODULES)})
@@ -55,7 +61,7 @@ class SameTraining(jobs.JobTest):
 
     def in_python(self, *options):
         """The parameters by their names."""
-        self.program(jobs.SYNCOPATE, "run", *options, "--run-dir", self.new_folder("python"), "--", PYTHON, "-B", LOOP,
+        self.program(jobs.SYNCOPATE, "run", *options, "--run-dir", self.new_folder("python"), "--", *self.server.python, LOOP,
                      "train", mnist_files.folder(), EPOCHS, IMAGES, "parameters.json")
         return json.loads((self.folder / "parameters.json").read_text())
 
@@ -65,7 +71,7 @@ class SameTraining(jobs.JobTest):
         done = self.train("--network", self.folder / "net.pt", "--data", "fashion-mnist", "--data-dir",
                           self.folder / "images", "--workers", workers, "--batch-size", 64 // workers,
                           "--learning-rate", 0.05, "--optimizer", "momentum", "--checkpoint-every", "1epoch",
-                          "--max-steps", STEPS, *options, run_dir=run_dir)
+                          "--max-steps", STEPS, "--eval-every", "never", *options, run_dir=run_dir)
         self.assertEqual(done.returncode, 0, done.stderr)
         _, tensors = jobs.read_safetensors(self.checkpoints(run_dir)[-1])
         return {name: array.array("f", content).tolist() for name, (_, content) in tensors.items()
@@ -95,7 +101,7 @@ class SameTraining(jobs.JobTest):
         self.assertAlmostEqual(own_sum, cpp_sum, delta=1e-5 * own_sum)
 
     def test_every_scheme(self):
-        self.program(PYTHON, "-B", LOOP, "script", "net.pt")
+        self.program(*self.server.python, LOOP, "script", "net.pt")
         self.first_images()
         listed = json.loads(subprocess.run([jobs.SYNCOPATE, "schemes", "--json"], capture_output=True, check=True).stdout)["schemes"]
         self.assertEqual(set(REPEATABLE), {scheme["name"] for scheme in listed} - {"local"})

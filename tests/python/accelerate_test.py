@@ -11,6 +11,7 @@ import sys
 import unittest
 
 import scripts
+from forked_scripts import ForkServer
 from script_cases import SYNCOPATE, TORCH, ScriptTest, clipped_reference, needs, reference
 
 import torch
@@ -22,11 +23,10 @@ if TORCH >= (2, 0):
     @needs("accelerate")
     class Rounds(ScriptTest):
         calls = [("whole_batch",), ("whole_batch", "ssgd", "script"), ("clipped",), ("learns", "esync"), ("saved",)]
-        script = SCRIPTS
-        workers = 2
+        script, server = SCRIPTS, ForkServer("torch", "accelerate")
 
         def run_script(self, name, *arguments, workers=2):
-            return self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", "run", "--", sys.executable, "-B", SCRIPTS,
+            return self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", "run", "--", *self.python, SCRIPTS,
                                name, *arguments])
 
         def test_training_is_that_of_one_process(self):
@@ -64,7 +64,7 @@ if TORCH >= (2, 0):
         def test_batches_that_a_script_skips(self):
             for processes in (0, 2):
                 with self.subTest(processes=processes):
-                    done = self.start([sys.executable, "-B", SCRIPTS, "skips", processes])
+                    done = self.start([*self.python, SCRIPTS, "skips", processes])
                     self.assertEqual(done.returncode, 0, done.stderr)
                     facts = json.loads(done.stdout)
                     first, rest, last = facts["epochs"]

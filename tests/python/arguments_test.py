@@ -2,9 +2,10 @@
 """Goal:   an argument of another kind or range is named, with what was expected, instead of being taken as another number.
 Method: calls in this process, which is a job by itself, and in arguments_scripts.py under `syncopate run`.
 """
+import os
 import pathlib
-import sys
 import unittest
+from unittest import mock
 
 import torch
 
@@ -97,9 +98,14 @@ class Slips(AloneTest):
 
 
 class Launched(ScriptTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.enterClassContext(mock.patch.dict(os.environ, {
+            "PYTHONWARNINGS": os.environ["PYTHONWARNINGS"] + ",default::UserWarning:syncopate_torch.rendezvous"}))
+
     def launch(self, workers, name, *arguments, options=()):
-        return self.start([SYNCOPATE, "run", "-n", workers, *options, "--run-dir", "run", "--", sys.executable, "-B", "-W",
-                           "default::UserWarning:syncopate_torch.rendezvous", SCRIPTS, name, *arguments])
+        return self.start([SYNCOPATE, "run", "-n", workers, *options, "--run-dir", "run", "--", *self.python, SCRIPTS, name,
+                           *arguments])
 
     def test_messages_to_ranks_and_under_tags_that_do_not_exist(self):
         for rank, facts in enumerate(self.facts(self.launch(2, "messages"))):

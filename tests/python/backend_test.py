@@ -26,7 +26,7 @@ class BackendTest(ScriptTest):
     script = SCRIPTS
 
     def launch(self, workers, name, *arguments, options=()):
-        return self.start([SYNCOPATE, "run", "-n", workers, *options, "--run-dir", "run", "--", sys.executable, "-B",
+        return self.start([SYNCOPATE, "run", "-n", workers, *options, "--run-dir", "run", "--", *self.python,
                            self.script, name, *arguments])
 
     def started_by_hand(self, ranks, name, *arguments):
@@ -37,7 +37,7 @@ class BackendTest(ScriptTest):
             ports = {"MASTER_PORT": str(first.getsockname()[1]), "SECOND_PORT": str(second.getsockname()[1])}
         places = [{**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", **ports}
                   for rank in range(ranks)]
-        return [subprocess.Popen([sys.executable, "-B", self.script, name, *arguments], stdout=subprocess.PIPE,
+        return [subprocess.Popen([*self.python, self.script, name, *arguments], stdout=subprocess.PIPE,
                                  stderr=subprocess.STDOUT, text=True, env=place, cwd=self.folder) for place in places]
 
     def by_hand(self, ranks, name):
@@ -54,7 +54,7 @@ class Collectives(BackendTest):
         calls.append(("results_that_the_caller_drops",))
 
     def random_programs(self, ranks, seed):
-        said = self.facts(self.start([SYNCOPATE, "run", "-n", ranks, "--run-dir", "run", "--", sys.executable, "-B", PROGRAMS,
+        said = self.facts(self.start([SYNCOPATE, "run", "-n", ranks, "--run-dir", "run", "--", *self.python, PROGRAMS,
                                       seed, CALLS]))
         self.assertEqual([facts["calls"] for facts in said], [CALLS] * ranks)
 

@@ -5,7 +5,6 @@ Method: a device whose memory crashes who touches it (far_device.cpp), on which 
         its own; each collective there and on the CPU; training beside the same steps in one process.
 """
 import pathlib
-import sys
 import unittest
 
 import torch
@@ -35,7 +34,7 @@ def running_mean():
 class FarDevice(ScriptTest):
     def launch(self, name, *arguments):
         return self.facts(self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "-".join(["run", *arguments]), "--",
-                                      sys.executable, "-B", SCRIPTS, name, *arguments]))
+                                      *self.python, SCRIPTS, name, *arguments]))
 
     def test_collectives(self):
         for facts in self.launch("collectives"):

@@ -6,7 +6,6 @@ Method: each under `syncopate run`: on the first samples of Fashion-MNIST, on a 
 import importlib.util
 import pathlib
 import re
-import sys
 import unittest
 
 import torch
@@ -21,7 +20,7 @@ CLUSTER = SOURCE / "clusters/mixed.toml"
 class Examples(ScriptTest):
     def output(self, name, *arguments, run=("-n", 2)):
         options = run if "--run-dir" in run else (*run, "--run-dir", "run")
-        done = self.start([SYNCOPATE, "run", *options, "--", sys.executable, "-B", EXAMPLES / f"{name}.py", *arguments])
+        done = self.start([SYNCOPATE, "run", *options, "--", *self.python, EXAMPLES / f"{name}.py", *arguments])
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stderr
 
@@ -41,7 +40,7 @@ class Examples(ScriptTest):
         def test_lightning_ddp(self):
             accuracies = []
             for backend in ("syncopate", "gloo"):
-                done = self.start([sys.executable, "-B", EXAMPLES / "lightning_ddp.py", "--samples", 8000, "--backend", backend])
+                done = self.start([*self.python, EXAMPLES / "lightning_ddp.py", "--samples", 8000, "--backend", backend])
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertIn(f"{backend}: 2 ranks", done.stdout)
                 accuracies.append(self.accuracy(done.stdout))

@@ -6,7 +6,6 @@ Method: jobs of this process, and gradients_scripts.py under `syncopate run`; cl
 import io
 import math
 import pathlib
-import sys
 import unittest
 
 import torch
@@ -305,7 +304,7 @@ class OfTwoWorkers(ScriptTest):
     def test_one_that_is_not_finite_ends_the_job_in_the_name_of_its_worker(self):
         for synchronizes in ("yes", "no"):
             with self.subTest(synchronizes=synchronizes):
-                done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", synchronizes, "--", sys.executable, "-B", SCRIPTS,
+                done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", synchronizes, "--", *self.python, SCRIPTS,
                                    "looked_at", "stop", synchronizes])
                 self.assertEqual(done.returncode, 1)
                 self.assertIn("worker 1, step 2: the gradient of a batch is not finite", done.stderr)

@@ -4,7 +4,6 @@ Method: horovod_scripts.py under `syncopate run`, compared with torch in this pr
 """
 import ast
 import pathlib
-import sys
 import unittest
 
 import scripts
@@ -39,7 +38,7 @@ class OfTwoWorkers(HorovodTest):
 
     def run_by(self, workers, name, *arguments):
         folder = "-".join(map(str, (name, workers, *arguments)))
-        return self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", folder, "--", sys.executable, "-B", SCRIPTS, name,
+        return self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", folder, "--", *self.python, SCRIPTS, name,
                            *arguments])
 
     def test_training_is_that_of_one_process(self):

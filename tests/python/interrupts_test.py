@@ -9,7 +9,6 @@ import pathlib
 import signal
 import socket
 import subprocess
-import sys
 import unittest
 
 from script_cases import LIMIT, ScriptTest
@@ -29,7 +28,7 @@ class Interrupts(ScriptTest):
     def started(self, rank, *arguments):
         place = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2",
                  "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": self.port, "TORCHELASTIC_RUN_ID": "job"}
-        running = subprocess.Popen([sys.executable, "-B", SCRIPTS, *arguments], stdout=subprocess.PIPE,
+        running = subprocess.Popen([*self.python, SCRIPTS, *arguments], stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True, env={**os.environ, **place}, cwd=self.folder)
         self.addCleanup(running.stdout.close)
         self.addCleanup(running.wait)

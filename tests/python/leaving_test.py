@@ -9,7 +9,6 @@ import os
 import pathlib
 import socket
 import subprocess
-import sys
 import unittest
 
 from script_cases import LIMIT, SYNCOPATE, ScriptTest
@@ -20,7 +19,7 @@ SCRIPTS = str(pathlib.Path(__file__).with_name("leaving_scripts.py"))
 class Leaving(ScriptTest):
     def launch(self, name, *arguments):
         run_folder = "-".join(["run", *arguments])
-        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", run_folder, "--", sys.executable, "-B", SCRIPTS, name,
+        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", run_folder, "--", *self.python, SCRIPTS, name,
                            *arguments])
         return self.facts(done)
 
@@ -37,7 +36,7 @@ class Leaving(ScriptTest):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1])}
-        ranks = [subprocess.Popen([sys.executable, "-B", SCRIPTS, "with_open_group", run_folder], cwd=self.folder, text=True,
+        ranks = [subprocess.Popen([*self.python, SCRIPTS, "with_open_group", run_folder], cwd=self.folder, text=True,
                                   env={**os.environ, **variables, "RANK": str(rank)}, stdout=subprocess.PIPE)
                  for rank in range(2)]
         self.addCleanup(lambda: [rank.kill() for rank in ranks])

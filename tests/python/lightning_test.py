@@ -11,6 +11,7 @@ import subprocess
 import sys
 import unittest
 
+from forked_scripts import ForkServer
 from script_cases import SYNCOPATE, TORCH, ScriptTest, clipped_reference, needs, reference
 
 import scripts
@@ -28,11 +29,11 @@ seconds_per_batch = 0.04
 
 
 class LightningTest(ScriptTest):
-    script = SCRIPTS
+    script, server = SCRIPTS, ForkServer("torch", "lightning")
 
     def launch(self, run, name, *arguments):
-        return self.start([SYNCOPATE, "run", *run, "--run-dir", "-".join(map(str, (name, *arguments))), "--", sys.executable,
-                           "-B", SCRIPTS, name, *arguments])
+        return self.start([SYNCOPATE, "run", *run, "--run-dir", "-".join(map(str, (name, *arguments))), "--", *self.python,
+                           SCRIPTS, name, *arguments])
 
     def launched(self, name, *arguments, run=("-n", 2)):
         return self.facts(self.launch(run, name, *arguments))
@@ -57,7 +58,7 @@ if TORCH >= (2, 0):
                 self.assert_near(facts["parameters"], reference())
 
         def test_a_script_by_itself(self):
-            self.assertIn("parameters", self.start([sys.executable, "-B", SCRIPTS, "whole_batch"]).stdout)
+            self.assertIn("parameters", self.start([*self.python, SCRIPTS, "whole_batch"]).stdout)
 
         def test_clipping_is_that_of_the_mean_gradient_under_a_schedule(self):
             for facts in self.said("clipped"):
@@ -82,7 +83,7 @@ if TORCH >= (2, 0):
                         self.assertEqual(plain["parameters"], tested["parameters"])
 
         def test_a_fit_that_a_checkpoint_begins_has_the_order_of_its_epochs(self):
-            done = self.start([sys.executable, "-B", SCRIPTS, "goes_on"])
+            done = self.start([*self.python, SCRIPTS, "goes_on"])
             self.assertEqual(done.returncode, 0, done.stderr)
             for kind, (whole, first, second) in json.loads(done.stdout).items():
                 with self.subTest(kind):
@@ -106,7 +107,7 @@ if TORCH >= (2, 0):
             self.assertIn("ConfigError: the checkpoint was saved in the middle of an epoch by 2 workers, found 3: ", done.stderr)
 
         def test_the_rest_of_an_epoch_of_several_kinds_of_loaders(self):
-            done = self.start([sys.executable, "-B", SCRIPTS, "rests_of_epochs"])
+            done = self.start([*self.python, SCRIPTS, "rests_of_epochs"])
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertNotIn("your dataloader is not resumable", done.stderr)
             for kind, (whole, rest) in json.loads(done.stdout).items():
@@ -245,7 +246,7 @@ if TORCH >= (2, 0):
                                   facts["refused"].get(name, ""))
 
         def test_parameters_that_a_callback_adds_later(self):
-            done = self.start([sys.executable, "-B", SCRIPTS, "unfreezes"])
+            done = self.start([*self.python, SCRIPTS, "unfreezes"])
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr, "ConfigError: the optimizer has 2 parameter groups, and began the training with 1: "
                                           ".* BaseFinetuning .* give configure_optimizers all groups")

@@ -10,7 +10,6 @@ import pathlib
 import shutil
 import socket
 import subprocess
-import sys
 import unittest
 
 import torch
@@ -27,7 +26,7 @@ SCRIPTS = str(pathlib.Path(__file__).with_name("loops_scripts.py"))
 class Launched(ScriptTest):
     def launch(self, workers, *arguments):
         return self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", "-".join(map(str, (workers, *arguments))), "--",
-                           sys.executable, "-B", SCRIPTS, *arguments])
+                           *self.python, SCRIPTS, *arguments])
 
 
 class UnequalLoops(ScriptTest):
@@ -216,7 +215,7 @@ class Leaving(Launched):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1])}
-        ranks = [subprocess.Popen([sys.executable, "-B", SCRIPTS, *arguments], cwd=self.folder, text=True,
+        ranks = [subprocess.Popen([*self.python, SCRIPTS, *arguments], cwd=self.folder, text=True,
                                   env={**os.environ, **variables, "RANK": str(rank)}, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE) for rank in range(2)]
         self.addCleanup(lambda: [rank.kill() for rank in ranks])

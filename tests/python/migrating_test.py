@@ -5,7 +5,6 @@ Method: each is cut out of the page and run by two workers, which learn the line
 """
 import pathlib
 import re
-import sys
 import unittest
 
 import torch
@@ -34,7 +33,7 @@ class Migrating(ScriptTest):
         """Runs a script by two workers. Both learn the line."""
         path = pathlib.Path(self.folder) / "train.py"
         path.write_text(script, encoding="utf-8")
-        done = self.start([SYNCOPATE, "run", "-n", 2, *options, "--run-dir", scheme, "--", sys.executable, "-B", path])
+        done = self.start([SYNCOPATE, "run", "-n", 2, *options, "--run-dir", scheme, "--", *self.python, path])
         self.assertEqual(done.returncode, 0, done.stderr)
         said = LOSS.findall(done.stderr)
         self.assertEqual(sorted(rank for rank, _ in said), ["0", "1"], done.stderr)

@@ -6,7 +6,6 @@ Method: overlap_scripts.py under `syncopate run` over shared memory and TCP, onc
 """
 import json
 import pathlib
-import sys
 import unittest
 
 import torch
@@ -22,7 +21,7 @@ WAYS = {"shm": ("--transport", "shm", "--aggregate", "shm"), "tcp": ("--transpor
 
 class Launched(ScriptTest):
     def launch(self, way, *arguments):
-        return self.start([SYNCOPATE, "run", "-n", 2, *WAYS[way], "--run-dir", "run", "--", sys.executable, "-B", SCRIPTS,
+        return self.start([SYNCOPATE, "run", "-n", 2, *WAYS[way], "--run-dir", "run", "--", *self.python, SCRIPTS,
                            *arguments])
 
     def test_parameters_have_the_same_bits_with_and_without(self):

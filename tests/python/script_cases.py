@@ -13,6 +13,7 @@ import torch
 from torch.nn import functional
 
 import scripts
+from forked_scripts import ForkServer
 import syncopate_torch as syncopate
 
 SYNCOPATE = os.environ["SYNCOPATE"]
@@ -55,6 +56,12 @@ def clipped_reference():
 
 class ScriptTest(unittest.TestCase):
     calls, script, workers, found = (), SCRIPTS, 2, None  # of `said`
+    server = ForkServer()
+
+    @property
+    def python(self):
+        """The words that stand for `python3 -B` before a script."""
+        return self.server.python
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="syncopate-script-")
@@ -67,7 +74,7 @@ class ScriptTest(unittest.TestCase):
 
     def launch(self, workers, name, *arguments, options=()):
         options = options if "--run-dir" in options else (*options, "--run-dir", "run")
-        return self.start([SYNCOPATE, "run", "-n", workers, *options, "--", sys.executable, "-B", SCRIPTS, name, *arguments])
+        return self.start([SYNCOPATE, "run", "-n", workers, *options, "--", *self.python, SCRIPTS, name, *arguments])
 
     def facts(self, done):
         """What each worker said, by rank."""
@@ -79,8 +86,8 @@ class ScriptTest(unittest.TestCase):
         """What each worker said, by rank, in each of several calls of a script's functions: [name, argument...]."""
         calls = [[str(word) for word in call] for call in calls]
         run = f"each-{len(os.listdir(self.folder))}"
-        said = self.facts(self.start([SYNCOPATE, "run", *(options or ("-n", workers)), "--run-dir", run, "--", sys.executable,
-                                      "-B", script, "each", json.dumps(calls)]))
+        said = self.facts(self.start([SYNCOPATE, "run", *(options or ("-n", workers)), "--run-dir", run, "--", *self.python,
+                                      script, "each", json.dumps(calls)]))
         found = [[facts for facts in said if facts["call"] == index] for index in range(len(calls))]
         for call, each in zip(calls, found):
             self.assertEqual([facts["rank"] for facts in each], list(range(workers)), call)

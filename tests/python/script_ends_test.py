@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import unittest
+from concurrent import futures
 
 from script_cases import LIMIT, SCRIPTS, SYNCOPATE, ScriptTest
 
@@ -19,7 +20,7 @@ class Failing(ScriptTest):
     def test_a_script_that_raises_ends_the_job_with_its_traceback(self):
         for rank in (0, 1):
             with self.subTest(rank=rank):
-                done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", f"run{rank}", "--", sys.executable, "-B", SCRIPTS,
+                done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", f"run{rank}", "--", *self.python, SCRIPTS,
                                    "raises", rank])
                 self.assertEqual(done.returncode, 1)
                 lines = [line for line in done.stderr.splitlines() if line.startswith("[worker")]
@@ -29,21 +30,30 @@ class Failing(ScriptTest):
                 self.assertTrue(any("the loss of this script is strange" in line for line in others) or not others, lines)
 
     def test_a_collective_of_one_worker_and_a_step_of_another_end_the_job(self):
-        for scheme, what, words in (("ssgd", "barrier", "barrier of its program"),
-                                    ("nbssgd", "allreduce_async", "allreduce of 3 float32 (sum) of its program"),
-                                    ("local-sgd", "receive", "a send or a receive of its program")):
+        cases = (("ssgd", "barrier", "barrier of its program"),
+                 ("nbssgd", "allreduce_async", "allreduce of 3 float32 (sum) of its program"),
+                 ("local-sgd", "receive", "a send or a receive of its program"))
+        with futures.ThreadPoolExecutor() as all_at_once:  # each waits for seconds
+            ends = {scheme: all_at_once.submit(self.launch, 2, "apart", scheme, what,
+                                               options=("--run-dir", scheme, "--wait-limit", 6)) for scheme, what, _ in cases}
+        for scheme, what, words in cases:
             with self.subTest(scheme):
-                done = self.launch(2, "apart", scheme, what, options=("--run-dir", scheme, "--wait-limit", 6))
+                done = ends[scheme].result()
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertRegex(done.stderr, rf"(?m)^syncopate: worker 0 \(pid .*\) waits in {re.escape(words)}, and worker 1 "
                                               r"\(pid .*\) waits for it in the step after step \d+, both for \d\.\d s; every")
                 self.assertIn("[worker 1] syncopate_torch.errors.ConfigError: worker 0 ", done.stderr)
 
     def test_a_collective_of_one_worker_and_the_end_of_another_end_the_job(self):
-        for scheme, what, words in (("esync", "barrier", "barrier"), ("esync", "align", "allgather of 8 bytes"),
-                                    ("ssgd", "align", "allgather of 8 bytes"), ("asgd", "barrier", "barrier")):
+        cases = (("esync", "barrier", "barrier"), ("esync", "align", "allgather of 8 bytes"),
+                 ("ssgd", "align", "allgather of 8 bytes"), ("asgd", "barrier", "barrier"))
+        with futures.ThreadPoolExecutor() as all_at_once:  # each waits for seconds
+            ends = {(scheme, what): all_at_once.submit(self.launch, 2, "ends_apart", scheme, what,
+                                                       options=("--run-dir", f"{scheme}-{what}", "--wait-limit", 6))
+                    for scheme, what, _ in cases}
+        for scheme, what, words in cases:
             with self.subTest(scheme, what=what):
-                done = self.launch(2, "ends_apart", scheme, what, options=("--run-dir", f"{scheme}-{what}", "--wait-limit", 6))
+                done = ends[scheme, what].result()
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertRegex(done.stderr, rf"(?m)^syncopate: worker 0 \(pid .*\) waits in {words} of its program, and worker 1 "
                                               r"\(pid .*\) waits for it at the end of its loop, after step \d+, both for \d")
@@ -66,7 +76,7 @@ class Failing(ScriptTest):
         for scheme, what, words in (("ssgd", "barrier", "waits in barrier of its program, and worker 1"),
                                     ("esync", "receive", r".* in a send or a receive of its program(, and worker 1| after step 3)")):
             with self.subTest(scheme):
-                command = [SYNCOPATE, "run", "-n", 2, "--run-dir", scheme, "--wait-limit", 300, "--", sys.executable, "-B",
+                command = [SYNCOPATE, "run", "-n", 2, "--run-dir", scheme, "--wait-limit", 300, "--", *self.python,
                            SCRIPTS, "apart", scheme, what]
                 with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                       text=True, cwd=self.folder) as running:
@@ -126,28 +136,28 @@ class Failing(ScriptTest):
     def test_a_callback_that_raises_while_the_script_ends(self):
         for what, words in (("round", "ValueError: no room for round 4"), ("step", "ValueError: no fourth step")):
             with self.subTest(what):
-                done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", what, "--", sys.executable, "-B", ENDS, "late", what])
+                done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", what, "--", *self.python, ENDS, "late", what])
                 self.assertEqual(done.returncode, 1, done.stderr)
                 lines = [line for line in done.stderr.splitlines() if line.startswith("[worker")]
                 self.assertEqual(lines[0], "[worker 0] Traceback (most recent call last):")
                 self.assertEqual(lines.count(f"[worker 0] {words}"), 1, done.stderr)
 
     def test_the_status_of_a_worker_whose_callback_raises_while_it_ends(self):
-        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "run", "--", sys.executable, "-B", ENDS, "late", "round"])
+        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "run", "--", *self.python, ENDS, "late", "round"])
         self.assertRegex(done.stderr, r"(?m)^syncopate: worker 0 \(process \d+\) ended with exit status 1$")
         self.assertIn("[worker 0] at the end", done.stderr.splitlines())
 
     def test_the_last_line_names_the_worker_that_failed_first(self):
         pipe = os.path.join(self.folder, "pipe")
         os.mkfifo(pipe)
-        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "run", "--", sys.executable, "-B", ENDS,
+        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "run", "--", *self.python, ENDS,
                            "raises_before_training", pipe])
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("[worker 0] syncopate_torch.errors.PeerLost: worker 1 ", done.stderr)
         self.assertRegex(done.stderr.splitlines()[-1], r"^syncopate: worker 1 \(process \d+\) ended with exit status 1$")
 
     def test_logs_that_cannot_be_written_are_said_once(self):
-        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "run", "--", sys.executable, "-B", ENDS, "on_a_full_disk"])
+        done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "run", "--", *self.python, ENDS, "on_a_full_disk"])
         self.assertEqual(done.returncode, 0, done.stderr)
         said = [line for line in done.stderr.splitlines() if line.startswith("[worker ")]
         run = os.path.join(os.path.realpath(self.folder), "run")

@@ -107,8 +107,8 @@ class Training(ScriptTest):
             options = ("--local-steps", "1") if scheme == "local-sgd" else ()
             with self.subTest(scheme):
                 run = ("--scheme", scheme, *options)
-                said = self.facts(self.start([SYNCOPATE, "run", "-n", 2, *run, "--run-dir", scheme, "--", sys.executable,
-                                              "-B", SCRIPTS, "whole_batch"]))
+                said = self.facts(self.start([SYNCOPATE, "run", "-n", 2, *run, "--run-dir", scheme, "--", *self.python, SCRIPTS,
+                                              "whole_batch"]))
                 self.assertEqual([facts["size"] for facts in said], [2, 2])
                 self.assertEqual(said[0]["parameters"], said[1]["parameters"])
                 if scheme == "ssgd":  # local steps have a momentum of their own
@@ -128,7 +128,7 @@ class Training(ScriptTest):
 
     def test_a_job_that_goes_on_with_another_number_of_workers_begins_its_epoch_again(self):
         self.facts(self.launch(2, "resumed", 0, 4, "1:2", "state", options=("--run-dir", "first")))
-        done = self.start([sys.executable, "-B", SCRIPTS, "resumed", 0, 2, "-", "state"])
+        done = self.start([*self.python, SCRIPTS, "resumed", 0, 2, "-", "state"])
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         facts = json.loads(done.stdout)
         self.assertEqual([epoch for epoch, _ in facts["order"]], [1] * 4)
@@ -164,7 +164,7 @@ class Training(ScriptTest):
             self.assertLess(after["shared"], 2 * 1024 + 1024)
 
     def test_a_script_by_itself(self):
-        done = self.start([sys.executable, "-B", SCRIPTS, "whole_batch"])
+        done = self.start([*self.python, SCRIPTS, "whole_batch"])
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assert_near(json.loads(done.stdout)["parameters"], reference())
         self.assertEqual(os.listdir(self.folder), [])

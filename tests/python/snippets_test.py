@@ -6,7 +6,6 @@ Method: each is cut out of its page, gets a preamble that defines what it leaves
 import os
 import pathlib
 import re
-import sys
 import unittest
 
 from script_cases import SYNCOPATE, TORCH, ScriptTest, needs
@@ -80,7 +79,7 @@ class Snippets(ScriptTest):
         script = pathlib.Path(self.folder) / "train.py"
         script.write_text(before + snippet + after, encoding="utf-8")
         run = pathlib.Path(self.folder) / f"run{len(list(pathlib.Path(self.folder).glob('run*')))}"
-        done = self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", run, "--", sys.executable, "-B", script])
+        done = self.start([SYNCOPATE, "run", "-n", workers, "--run-dir", run, "--", *self.python, script])
         self.assertEqual(done.returncode, status, done.stderr)
         return done.stderr
 

@@ -1,0 +1,201 @@
+"""Runs Python scripts without the seconds that importing torch costs each interpreter.
+
+A `ForkServer` is a process that imports torch once and forks for each script. Its `python` stands in a command line for
+`python3 -B`: a small client asks the server for a process with the client's arguments, directory, environment and standard
+streams, passes signals on to it, and ends as it ends. When the client is killed, so are the script's process and those that
+it has started. The process ids of client and script differ: a test that looks at those, or that limits, isolates or stops
+what it starts, starts a real interpreter.
+"""
+import sys
+
+if __name__ == "__main__" and sys.argv[1] == "client":  # before other imports, which the client does not need
+    import marshal
+    import os
+    import signal
+    import socket
+
+    def pass_on(number, _):
+        try:
+            os.kill(script, number)
+        except ProcessLookupError:
+            pass  # it has just ended
+
+    passed_on = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}
+    signal.pthread_sigmask(signal.SIG_BLOCK, passed_on)  # until there is a process to pass them on to
+    with socket.socket(socket.AF_UNIX) as server:
+        server.connect(sys.argv[2])
+        request = marshal.dumps((sys.argv[3:], dict(os.environ), os.getcwd()))
+        socket.send_fds(server, [len(request).to_bytes(4, "big")], [0, 1, 2])
+        server.sendall(request)
+        script = int.from_bytes(server.recv(4), "big")
+        for number in passed_on:
+            signal.signal(number, pass_on)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, passed_on)
+        end = server.recv(4)
+    status = int.from_bytes(end, "big", signed=True)
+    if not end:
+        sys.exit("the server of forked scripts has ended")
+    if status < 0:
+        if -status != signal.SIGKILL:
+            signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    os._exit(status)
+
+import atexit
+import contextlib
+import ctypes
+import gc
+import importlib
+import marshal
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import types
+
+
+class ForkServer:
+    """Gone with this process. Errors: RuntimeError, where it cannot import `modules`."""
+
+    def __init__(self, *modules, interpreter=sys.executable):
+        self._modules, self._interpreter, self._words = modules or ("torch",), interpreter, None
+        self._starting = threading.Lock()
+
+    @property
+    def python(self):
+        """The words that stand for `python3 -B`. The first time these are the real ones: a test file has one such start."""
+        with self._starting:
+            if self._words is None:
+                self._words = []
+                return [self._interpreter, "-B"]
+            if not self._words:
+                self._words = [self._interpreter, "-I", "-S", "-B", __file__, "client", self._start()]
+            return self._words
+
+    def _start(self):
+        """The path of the server's socket."""
+        folder = tempfile.mkdtemp(prefix="syncopate-forks-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        server = subprocess.Popen([self._interpreter, "-B", __file__, "serve", f"{folder}/socket", *self._modules],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        atexit.register(server.communicate)  # the end of its input ends it
+        if server.stdout.readline() != b"ready\n":
+            raise RuntimeError(f"the server of forked scripts ended with status {server.wait()}")
+        return f"{folder}/socket"
+
+
+def _request(connection):
+    """What a client asks for: arguments, environment and directory of a process, and its standard streams."""
+    size, streams, _, _ = socket.recv_fds(connection, 4, 3)
+    with connection.makefile("rb") as stream:
+        return marshal.loads(stream.read(int.from_bytes(size, "big"))), streams
+
+
+def _become(request, streams):
+    """Makes this process, a child of the server, the one that the client asked for. Returns its script and arguments."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: it ends with the server
+    arguments, environment, folder = request
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    for entry in reversed(environment.get("PYTHONPATH", "").split(":")):
+        if entry and entry not in sys.path:
+            sys.path.insert(1, entry)  # behind the folder of the script
+    if "torch" in sys.modules and "OMP_NUM_THREADS" in environment:  # libgomp has read it when the server imported torch
+        sys.modules["torch"].set_num_threads(int(environment["OMP_NUM_THREADS"]))
+    return arguments
+
+
+class _Forked:
+    """A process that runs a script, and the connection to its client."""
+
+    def __init__(self, connection, number):
+        self.connection, self.number, self.process = connection, number, os.pidfd_open(number)
+        self.descriptors = connection.fileno(), self.process
+
+    def end(self, client_is_gone):
+        """Takes the process's exit status and gives it to the client."""
+        if client_is_gone:
+            os.killpg(self.number, signal.SIGKILL)
+        status = os.waitstatus_to_exitcode(os.waitpid(self.number, 0)[1])
+        with contextlib.suppress(BrokenPipeError):
+            self.connection.sendall(status.to_bytes(4, "big", signed=True))
+        self.close()
+
+    def close(self):
+        self.connection.close()
+        os.close(self.process)
+
+
+def _serve(path):
+    """Forks for each client. Returns in the forked process, with the arguments that its client gave it."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen(64)
+    print("ready", flush=True)
+    running = {}  # by descriptor
+    while True:
+        ready = select.select([sys.stdin, listener, *running], [], [])[0]
+        if sys.stdin in ready:
+            os._exit(0)  # the test has ended; scripts that still run end with this process
+        for descriptor in ready:
+            if forked := running.get(descriptor):
+                for each in forked.descriptors:
+                    del running[each]
+                forked.end(client_is_gone=descriptor != forked.process)
+        if listener in ready:
+            connection = listener.accept()[0]
+            request, streams = _request(connection)
+            child = os.fork()
+            if child == 0:
+                os.setpgid(0, 0)
+                for each in {listener, connection, *running.values()}:
+                    each.close()
+                return _become(request, streams)
+            os.setpgid(child, child)  # both do, so that it is done for either
+            for stream in streams:
+                os.close(stream)
+            forked = _Forked(connection, child)
+            with contextlib.suppress(BrokenPipeError):  # a client that is gone is noticed next time
+                connection.sendall(child.to_bytes(4, "big"))
+            running.update(dict.fromkeys(forked.descriptors, forked))
+
+
+def _run(script):
+    """Runs a script as the interpreter does. Returns the exit status, unless it ends by an exception of its own kind, such as
+    SystemExit."""
+    main = types.ModuleType("__main__")
+    main.__file__ = script
+    sys.modules["__main__"] = main
+    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    with open(script, "rb") as source:
+        code = compile(source.read(), script, "exec")
+    try:
+        exec(code, main.__dict__)
+    except Exception as error:
+        trace = error.__traceback__.tb_next  # without this function
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    for _name in sys.argv[3:]:
+        importlib.import_module(_name)
+    gc.freeze()
+    sys.argv = _serve(sys.argv[2])
+    _status = _run(sys.argv[0])
+    # The interpreter would now take down every module, which takes almost as long as to import them.
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for _stream in (sys.stdout, sys.stderr):
+        _stream.flush()
+    ctypes.PyDLL(None).exit(_status)  # with the interpreter's lock: destructors of torch may call Python
