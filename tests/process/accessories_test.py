@@ -48,7 +48,7 @@ class Accessories(JobTest):
         return int(note.split("(pid ")[1].split()[0])
 
     def test_a_killed_evaluator_is_started_again(self):
-        job = self.start(*SMALL, "--epochs", "100000", "--max-time", "8", "--eval-every", "1epoch")
+        job = self.start(*SMALL, *self.steady(), "--epochs", "100000", "--max-time", "8", "--eval-every", "1epoch")
         job.wait_for("evaluation")
         evaluator = self.evaluator_of(job)
         niceness = niceness_of_threads(evaluator)  # its tests yield to training, its heartbeats do not
@@ -70,7 +70,7 @@ class Accessories(JobTest):
         wait_until_gone(children)
 
     def test_an_evaluator_that_dies_again_and_again_leaves_the_others_training(self):
-        job = self.start(*SMALL, "--epochs", "100000", "--eval-every", "1epoch")
+        job = self.start(*SMALL, *self.steady(), "--epochs", "100000", "--eval-every", "1epoch")
         job.wait_for("evaluation")
         evaluator = self.evaluator_of(job)
         for _ in range(3):

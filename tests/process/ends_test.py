@@ -12,7 +12,7 @@ ENDLESS = [*SMALL, "--epochs", "100000", "--eval-every", "never"]
 
 class Ends(JobTest):
     def started(self, *options):
-        job = self.start(*ENDLESS, *options)
+        job = self.start(*ENDLESS, *self.steady(), *options)
         job.wait_for_round(10)
         return job
 

@@ -15,7 +15,8 @@ class HangTest(jobs.JobTest):
 
     def start_all(self, cases):
         """Starts a job for each of `cases`, {name: options}, and waits until all train."""
-        running = {name: self.start(*jobs.SMALL, "--epochs", "100000", "--wait-limit", self.wait_limit, *options, run_dir=name)
+        endless = [*jobs.SMALL, *self.steady(), "--epochs", "100000", "--wait-limit", self.wait_limit]
+        running = {name: self.start(*endless, *options, run_dir=name)
                    for name, options in cases.items()}
         for job in running.values():
             job.wait_for_round(5)

@@ -27,6 +27,14 @@ class JobTest(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="syncopate-process-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
+    def steady(self, workers=2):
+        """Options of devices for a job that trains until the test ends it, which at full speed would keep every processor
+        busy."""
+        path = self.folder / f"steady-{workers}.toml"
+        if not path.exists():  # else a job may be about to read it
+            path.write_text(f'name = "steady"\n[[devices]]\nname = "steady"\ncount = {workers}\nseconds_per_batch = 0.02\n')
+        return ["--cluster", path]
+
     def train(self, *options, run_dir="run", through=(), **more):
         """Runs a job to its end; `through`, if given, is a program that starts it."""
         command = [*through, SYNCOPATE, "train", "--run-dir", self.folder / run_dir, *options]

@@ -3,10 +3,12 @@
 Method: real launchers of Open MPI and MPICH, real jobs, real signals. `launched_identities_test` compares the
         models.
 """
+import itertools
 import os
 import signal
 import subprocess
 import unittest
+from concurrent import futures
 
 from jobs import LIMIT, SYNCOPATE, descendants, wait_until_gone
 from launchers import LAUNCHERS, LaunchedTest, through
@@ -16,18 +18,6 @@ ONE_EPOCH = [*SMALL, "--epochs", "1", "--batch-size", "50", "--checkpoint-every"
 
 
 class LaunchersTest(LaunchedTest):
-    def test_every_scheme_with_a_server_has_it_on_rank_zero(self):
-        for scheme in ("asgd", "dc-asgd", "ssp", "downpour", "easgd", "backup"):
-            with self.subTest(scheme=scheme):
-                self.assert_trained(self.launch("Open MPI", 4, *ONE_EPOCH, "--scheme", scheme, run_dir=scheme),
-                                    scheme, 3, scheme)
-
-    def test_every_scheme_without_a_server_works_on_every_rank(self):
-        for scheme in ("ssgd", "esync", "nbssgd", "local-sgd", "diloco"):
-            with self.subTest(scheme=scheme):
-                self.assert_trained(self.launch("MPICH", 3, *ONE_EPOCH, "--scheme", scheme, run_dir=scheme),
-                                    scheme, 3, scheme)
-
     def test_mpi_may_add_up_itself(self):
         for number, launcher in enumerate(LAUNCHERS):
             for scheme in ("ssgd", "esync"):
@@ -67,13 +57,18 @@ class LaunchersTest(LaunchedTest):
                 self.assertFalse((self.folder / "run").exists())
 
     def test_an_error_of_one_rank_is_printed_by_it_and_ends_all(self):
-        for number, launcher in enumerate(LAUNCHERS):
-            for transport in ("mpi", "tcp"):
-                with self.subTest(launcher=launcher, transport=transport):
-                    job = [SYNCOPATE, "train", "--run-dir", self.folder / f"{transport}-{number}", *SMALL, "--transport", transport]
-                    words = [*through(launcher, 2), *job, ":", "-n", "1", *job, "--data-dir", "x"]
-                    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=LIMIT)
-                    self.assert_printed_once(done, "--data-dir has no effect", by="syncopate: rank 2: ")
+        def with_an_error(ranks):
+            launcher, transport = ranks
+            job = [SYNCOPATE, "train", "--run-dir", self.folder / "-".join(ranks), *SMALL, "--transport", transport]
+            words = [*through(launcher, 2), *job, ":", "-n", "1", *job, "--data-dir", "x"]
+            return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=LIMIT)
+
+        cases = list(itertools.product(LAUNCHERS, ("mpi", "tcp")))
+        with futures.ThreadPoolExecutor() as all_at_once:  # each waits for seconds until its launcher ends the others
+            ends = list(all_at_once.map(with_an_error, cases))
+        for (launcher, transport), done in zip(cases, ends):
+            with self.subTest(launcher=launcher, transport=transport):
+                self.assert_printed_once(done, "--data-dir has no effect", by="syncopate: rank 2: ")
 
     def test_an_error_of_rank_zero_alone_ends_all(self):
         (self.folder / "run").mkdir()
@@ -127,7 +122,7 @@ class LaunchersTest(LaunchedTest):
             f'#!/bin/sh\necho > {pids}/$$-${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}\nexec {SYNCOPATE} "$@"\n')
         program.chmod(0o755)
         words = [*through(launcher, 3), program, "train", "--json", "--run-dir", run_dir, *SMALL, "--transport",
-                 transport, "--epochs", "100000"]
+                 transport, *self.steady(3), "--epochs", "100000"]
         job = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(job.kill)
         for line in job.stdout:

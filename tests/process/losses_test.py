@@ -1,6 +1,5 @@
-"""Goal: in asynchronous schemes, and in paced ones, a job continues when workers die or hang, names the lost workers,
-and ends well. The loss of a server ends the job with its name, and so does the loss of the worker that leads paced
-synchronizations. No process is left over.
+"""Goal: in asynchronous schemes a job continues when workers die or hang, names the lost workers, and ends well. The loss of a
+server ends the job with its name. No process is left over.
 Method: the test kills and stops real processes in the middle of training."""
 import os
 import signal
@@ -8,15 +7,13 @@ import unittest
 
 from jobs import JobTest, wait_until_gone
 
-ASYNCHRONOUS = ["--network", "mlp", "--data", "synthetic", "--scheme", "asgd", "--workers", "3", "--epochs", "100000",
+ASYNCHRONOUS = ["--network", "mlp", "--data", "synthetic", "--scheme", "asgd", "--epochs", "100000",
                 "--eval-every", "never"]
-ESYNC = ["--network", "mlp", "--data", "synthetic", "--scheme", "esync", "--workers", "4", "--epochs", "100000",
-         "--eval-every", "never"]
 
 
 class Losses(JobTest):
-    def started(self, *options):
-        job = self.start(*ASYNCHRONOUS, *options)
+    def started(self, *options, workers=3):
+        job = self.start(*ASYNCHRONOUS, "--workers", workers, *self.steady(workers), *options)
         job.wait_for_round(10)
         return job
 
@@ -46,7 +43,7 @@ class Losses(JobTest):
         wait_until_gone(children)
 
     def test_a_worker_that_goes_on_after_it_was_dropped_ends(self):
-        job = self.coordinate(*ASYNCHRONOUS, "--wait-limit", "10")
+        job = self.coordinate(*ASYNCHRONOUS, *self.steady(3), "--wait-limit", "10")
         address = job.address()
         joiners = [self.join("server", address)]
         joiners += [self.join("worker", address, "--index", index) for index in range(3)]
@@ -65,7 +62,7 @@ class Losses(JobTest):
             self.assertEqual(status, 0, errors)
 
     def test_the_last_worker_ends_the_job(self):
-        job = self.started("--workers", "1")
+        job = self.started(workers=1)
         os.kill(job.worker_pids()[0], signal.SIGKILL)
         status, errors = job.finish()
         self.assertEqual(status, 1)
@@ -80,41 +77,6 @@ class Losses(JobTest):
         status, errors = job.finish()
         self.assertEqual(status, 1)
         self.assertIn(f"server 1 (pid {server} on", errors.splitlines()[-1])
-        wait_until_gone(children)
-
-    def test_esync_goes_on_without_a_killed_worker_and_without_a_stopped_one(self):
-        jobs = {overlap: self.start(*ESYNC, "--overlap", overlap, "--max-time", "25", "--wait-limit", "10",
-                                    run_dir=overlap) for overlap in ("on", "off")}
-        processes = {}
-        for overlap, job in jobs.items():
-            job.wait_for_round(10)
-            processes[overlap] = job.children(), job.worker_pids()
-        for overlap, job in jobs.items():
-            pids = processes[overlap][1]
-            os.kill(pids[3], signal.SIGKILL)
-            job.wait_for_note("died; last heard")
-            os.kill(pids[2], signal.SIGSTOP)
-        for overlap, job in jobs.items():
-            children, pids = processes[overlap]
-            job.wait_for_note("last heard 1")
-            status, errors = job.finish()
-            self.assertEqual(status, 0, errors)
-            whole, other, stopped, killed = self.summary(overlap)["workers"]
-            self.assertIn(f"worker 3 (pid {pids[3]} on", killed["dropped_because"])
-            self.assertIn(f"worker 2 (pid {pids[2]} on", stopped["dropped_because"])
-            for worker in (whole, other):
-                self.assertIsNone(worker["dropped_because"])
-                self.assertGreater(worker["steps"], stopped["steps"])
-            wait_until_gone(children)
-
-    def test_esync_ends_with_the_worker_that_leads(self):
-        job = self.start(*ESYNC)
-        job.wait_for_round(10)
-        children, pids = job.children(), job.worker_pids()
-        os.kill(pids[0], signal.SIGKILL)
-        status, errors = job.finish()
-        self.assertEqual(status, 1)
-        self.assertIn(f"worker 0 (pid {pids[0]} on", errors.splitlines()[-1])
         wait_until_gone(children)
 
 

@@ -46,7 +46,7 @@ class Pauses(jobs.JobTest):
             ("coordinator", "esync", coordinator),
             ("supervisor", "ssgd", supervisor),
         )
-        running = [self.start(*TRAINING, "--scheme", scheme, run_dir=who + scheme) for who, scheme, _ in cases]
+        running = [self.start(*TRAINING, *self.steady(), "--scheme", scheme, run_dir=who + scheme) for who, scheme, _ in cases]
         for job in running:
             job.wait_for_round(5)
         stopped = [pid for job, (_, _, pids) in zip(running, cases) for pid in pids(job)]
@@ -67,7 +67,7 @@ class Pauses(jobs.JobTest):
                 self.assertNotIn("no longer answers", errors)
 
     def test_a_reader_that_goes_ends_the_job_as_an_interrupt_does(self):
-        job = self.start(*TRAINING, "--scheme", "ssgd")
+        job = self.start(*TRAINING, *self.steady(), "--scheme", "ssgd")
         job.wait_for("started")
         job.process.stdout.close()
         errors = job.process.stderr.read().decode()

@@ -139,7 +139,7 @@ class Roles(JobTest):
 
     def test_silent_connections_end_no_job(self):
         privileges.descriptors(400).require()
-        job = self.coordinate(*SMALL, "--workers", "1", "--epochs", "100000", "--eval-every", "never",
+        job = self.coordinate(*SMALL, "--workers", "1", *self.steady(1), "--epochs", "100000", "--eval-every", "never",
                               "--checkpoint-every", "1epoch")
         address = job.address()
         worker = self.join("worker", address)
@@ -178,7 +178,7 @@ class Roles(JobTest):
         self.assertFalse((self.folder / "other").exists())
 
     def test_an_interrupt_of_the_coordinator_ends_all_with_a_checkpoint(self):
-        job = self.coordinate(*SERVED, "--epochs", "100000", "--eval-every", "never")
+        job = self.coordinate(*SERVED, *self.steady(), "--epochs", "100000", "--eval-every", "never")
         address = job.address()
         joiners = [self.join(role, address) for role in ("worker", "worker", "server")]
         job.wait_for_round(10)
@@ -192,7 +192,7 @@ class Roles(JobTest):
         wait_until_gone(children)
 
     def test_the_death_of_the_coordinator_ends_all(self):
-        job = self.coordinate(*SERVED, "--epochs", "100000", "--eval-every", "never")
+        job = self.coordinate(*SERVED, *self.steady(), "--epochs", "100000", "--eval-every", "never")
         address = job.address()
         joiners = [self.join(role, address) for role in ("worker", "worker", "server")]
         job.wait_for_round(10)

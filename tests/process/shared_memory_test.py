@@ -55,7 +55,7 @@ def wait_until_unmapped(segments):
 
 class SharedMemory(JobTest):
     def started(self, *options, run_dir="run"):
-        job = self.start(*options, *ENDLESS, run_dir=run_dir)
+        job = self.start(*options, *self.steady(), *ENDLESS, run_dir=run_dir)
         job.wait_for_round(10)
         return job
 
@@ -100,7 +100,7 @@ class SharedMemory(JobTest):
             seen = rounds
 
     def test_all_others_name_a_worker_killed_in_an_allreduce(self):
-        job = self.coordinate(*SUMS, "--workers", "3", *ENDLESS)
+        job = self.coordinate(*SUMS, "--workers", "3", *self.steady(3), *ENDLESS)
         address = job.address()
         workers = [self.join("worker", address, "--index", rank) for rank in range(3)]
         job.wait_for_round(10)
@@ -131,7 +131,7 @@ class SharedMemory(JobTest):
         wait_until_unmapped(segments)
 
     def test_servers_go_on_without_a_worker_whose_memory_they_read(self):
-        job = self.start(*SMALL, "--workers", "3", "--scheme", "asgd", "--max-time", "4", *ENDLESS)
+        job = self.start(*SMALL, "--workers", "3", *self.steady(3), "--scheme", "asgd", "--max-time", "4", *ENDLESS)
         job.wait_for_round(10)
         children, pid = job.children(), job.worker_pids()[1]
         self.assertTrue(segments_of(pid))
@@ -217,7 +217,7 @@ class SharedMemory(JobTest):
         self.assert_trained_through_sockets()
         shutil.rmtree(self.folder / "run")
 
-        job, near, far = self.joined_by(through, *ENDLESS)
+        job, near, far = self.joined_by(through, *self.steady(), *ENDLESS)
         job.wait_for_round(10)
         far_segments = segments_of(*descendants(far.process.pid))
         self.assertEqual(bool(far_segments), privileges.may_read(far.process.pid))
@@ -256,7 +256,7 @@ class SharedMemory(JobTest):
 
     def test_joining_workers_use_the_transport_of_the_job(self):
         for transport in ("shm", "tcp"):
-            job = self.coordinate(*SMALL, "--transport", transport, *ENDLESS, run_dir=transport)
+            job = self.coordinate(*SMALL, "--transport", transport, *self.steady(), *ENDLESS, run_dir=transport)
             address = job.address()
             workers = [self.join("worker", address), self.join("worker", address)]
             job.wait_for_round(10)

@@ -52,18 +52,13 @@ class SlowDevices(JobTest):
             self.assertGreater(slow["samples"], 0)
             self.assertEqual(self.summary(run_dir)["samples"], fast["samples"] + slow["samples"])
 
-    def test_ssgd(self):
-        self.assert_train_with_the_slow_one(**{
-            aggregate: ["--scheme", "ssgd", "--aggregate", aggregate, "--max-steps", "2"]
-            for aggregate in ("auto", "ring", "server")})
-
-    def test_esync_at_the_pace_of_its_paper(self):
-        esync = ["--scheme", "esync", "--pacing", "paper", "--max-time", "4"]
-        self.assert_train_with_the_slow_one(on=[*esync, "--overlap", "on"], off=[*esync, "--overlap", "off"],
-                                            server=[*esync, "--aggregate", "server"])
-
-    def test_stale_synchronous_parallel(self):
-        self.assert_train_with_the_slow_one(ssp=["--scheme", "ssp", "--slack", "0", "--max-steps", "2"])
+    def test_each_kind_of_scheme_waits_for_the_slow_one(self):
+        """`identity_tests` has all schemes and aggregates, in the simulator."""
+        self.assert_train_with_the_slow_one(
+            ssgd=["--scheme", "ssgd", "--max-steps", "2"],
+            server=["--scheme", "ssgd", "--aggregate", "server", "--max-steps", "2"],
+            esync=["--scheme", "esync", "--pacing", "paper", "--max-time", "4"],
+            ssp=["--scheme", "ssp", "--slack", "0", "--max-steps", "2"])
 
     def test_one_that_hangs_is_named(self):
         result = self.train(*self.options_on(STANDING_STILL, "still"), "--scheme", "ssgd", "--max-time", "60",

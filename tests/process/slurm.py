@@ -6,6 +6,9 @@ import socket
 import subprocess
 import tempfile
 import time
+import unittest
+
+from jobs import JobTest
 
 LIMIT = 60  # seconds in which a daemon must start
 NODES = 4
@@ -210,3 +213,15 @@ class Slurm:
         running = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
         self.wait_for(f"job {job}", lambda: self.state_of(job) not in running, limit)
         return self.state_of(job)
+
+
+class SlurmJobTest(JobTest):
+    """A test whose jobs run under a Slurm of its class."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.slurm = Slurm()
+        try:
+            cls.enterClassContext(cls.slurm)
+        except Unavailable as unavailable:
+            raise unittest.SkipTest(str(unavailable)) from None

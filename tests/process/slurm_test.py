@@ -1,32 +1,22 @@
-"""Goal:   a user of Slurm gets the table of NBSSGD by one sbatch file; ranks of srun train over MPI and over sockets, end
-        together, and resume where they were asked to end.
+"""Goal:   ranks of srun train over MPI and over sockets, end together, and resume where they were asked to end.
 Method: a real Slurm of four virtual nodes, whose daemons and jobs are of the user who runs the test; real jobs.
 """
 import json
 import os
 import pathlib
 import re
-import shutil
 import unittest
 
 import mnist_files
-from jobs import SYNCOPATE, JobTest
-from slurm import Slurm, Unavailable
+from jobs import SYNCOPATE
+from slurm import SlurmJobTest
 
 PYTHON = os.environ.get("SYNCOPATE_PYTHON", "/usr/bin/python3")  # that has torch
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SMALL = ["--network", "mlp", "--data", "synthetic"]
 
 
-class SlurmTest(JobTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.slurm = Slurm()
-        try:
-            cls.enterClassContext(cls.slurm)
-        except Unavailable as unavailable:
-            raise unittest.SkipTest(str(unavailable)) from None
-
+class SlurmTest(SlurmJobTest):
     def srun(self, *options, mpi="pmix", tasks=4, nodes=4, run_dir="run"):
         return self.slurm.run(
             "srun", f"--mpi={mpi}", f"--nodes={nodes}", f"--ntasks={tasks}", "--kill-on-bad-exit=1",
@@ -61,26 +51,6 @@ class SlurmTest(JobTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(sorted(re.findall(r"worker (\d) of 2: sum of weights", done.stdout)), ["0", "1"], done.stdout)
 
-    def experiment(self, *options, mpi="pmix"):
-        """Runs examples/nbssgd.sbatch; gives how the job ended, its log, and the schemes that the table has."""
-        log = self.folder / "log"
-        done = self.slurm.run(
-            "sbatch", "--parsable", f"--output={log}", f"--chdir={self.folder}", *options,
-            f"--export=ALL,SYNCOPATE={SYNCOPATE},MPI={mpi},NETWORK=mlp,DATA=synthetic,TARGET=0.7,EPOCHS=2",
-            ROOT / "examples/nbssgd.sbatch",
-        )
-        self.assertEqual(done.returncode, 0, done.stderr)
-        state = self.slurm.await_end(done.stdout.strip(), 240)
-        text = log.read_text()
-        rows = set(re.findall(r"^(nbssgd|asgd|downpour|ssgd|hogwild) +[0-9.]+ +", text, re.MULTILINE))
-        return state, text, sorted(rows)
-
-    def assert_whole_table(self, *options, **how):
-        state, text, schemes = self.experiment(*options, **how)
-        self.assertEqual(state, "COMPLETED", text)
-        self.assertEqual(schemes, ["asgd", "downpour", "hogwild", "nbssgd", "ssgd"], text)
-        return text
-
     def test_scripts_of_torch_distributed_and_with_five_calls(self):
         library = os.environ["SYNCOPATE_LIBRARY"]
         for script, said in (("backend_scripts.py", '"mean": [0.5, 0.5, 0.5]'), ("scripts.py", '"done": true')):
@@ -92,30 +62,12 @@ class SlurmTest(JobTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stdout.count(said), 2, done.stdout)
 
-    def test_the_sbatch_file_gives_the_table_of_nbssgd(self):
-        self.assert_whole_table()
-
-    def test_the_sbatch_file_needs_no_mpi_on_one_node(self):
-        text = self.assert_whole_table("--nodes=1", mpi="none")
-        self.assertEqual(text.count("5 ranks, started by srun"), 4, text)
-
-    def test_the_sbatch_file_spreads_distributed_schemes_over_nodes(self):
-        state, text, schemes = self.experiment("--nodes=4", mpi="pmi2")
-        self.assertEqual(state, "FAILED", text)
-        self.assertEqual(schemes, ["asgd", "downpour", "nbssgd", "ssgd"], text)
-        self.assertIn("hogwild is dropped: it needs 4 processors of one node, found 2", text)
-        self.assertEqual(text.count("5 ranks of MPICH"), 4, text)
-
-    def test_the_sbatch_file_finds_processors_of_one_node_for_hogwild(self):
-        text = self.assert_whole_table("--nodes=4", "--cpus-per-task=4")
-        self.assertEqual(text.count("5 ranks of Open MPI"), 4, text)
-
     def test_a_killed_rank_ends_the_job_everywhere(self):
-        ready = self.folder / "ready"
+        ready, devices = self.folder / "ready", " ".join(map(str, self.steady(4)))
         script = self.folder / "task"
         script.write_text(
             f"#!/bin/sh\n[ $SLURM_PROCID != 2 ] || echo $$ > {ready}\n"
-            f"exec {SYNCOPATE} train --run-dir {self.folder}/run {' '.join(SMALL)} --epochs 100000 --eval-every 1s\n"
+            f"exec {SYNCOPATE} train --run-dir {self.folder}/run {' '.join(SMALL)} {devices} --epochs 100000 --eval-every 1s\n"
         )
         script.chmod(0o755)
         job = self.slurm.run("sbatch", "--parsable", "--nodes=4", "--ntasks=4", f"--output={self.folder}/log", "--wrap",
@@ -126,9 +78,10 @@ class SlurmTest(JobTest):
         self.assertEqual(self.slurm.await_end(job, 60), "FAILED", (self.folder / "log").read_text())
 
     def test_a_job_that_is_asked_to_end_is_resumed(self):
+        devices = " ".join(map(str, self.steady(2)))
         job = self.slurm.run(
             "sbatch", "--parsable", "--nodes=2", "--ntasks=2", f"--output={self.folder}/log", "--wrap",
-            f"srun --mpi=pmix {SYNCOPATE} train --run-dir {self.folder}/run {' '.join(SMALL)} --epochs 100000 --eval-every 1s",
+            f"srun --mpi=pmix {SYNCOPATE} train --run-dir {self.folder}/run {' '.join(SMALL)} {devices} --epochs 100000 --eval-every 1s",
         ).stdout.strip()
         evaluations = self.folder / "run/evaluations.jsonl"
         self.slurm.wait_for("the job to train", lambda: evaluations.exists() and evaluations.read_text().count("\n") > 0, 120)
