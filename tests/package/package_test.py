@@ -22,6 +22,10 @@ CMAKE = os.environ["CMAKE_COMMAND"]
 CLUSTER = SOURCE / "clusters/mixed.toml"
 CIFAR = SOURCE.parent / "shared/data/cifar-10-batches-bin"
 LIMIT = 300  # seconds, of one command
+# The compiler's cache has what another run has compiled in a temporary folder of its own.
+CACHE = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": tempfile.gettempdir(), "CCACHE_NOHASHDIR": "1",
+         "CCACHE_DEPEND": "1"} if shutil.which("ccache") else {}
+ENVIRONMENT = {**os.environ, **CACHE}
 
 sys.path.insert(0, str(SOURCE / "tests/process"))
 import mnist_files  # noqa: E402  (beside the tests of processes)
@@ -61,13 +65,13 @@ int main() {
 
 def run(*words, **options):
     done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=LIMIT, check=False, **options)
+                          timeout=LIMIT, check=False, **{"env": ENVIRONMENT, **options})
     if done.returncode != 0:
         raise AssertionError(f"{' '.join(map(str, words))}: exit status {done.returncode}\n{done.stdout[-4000:]}")
     return done.stdout
 
 
-class Package(unittest.TestCase):
+class Installed(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="syncopate-package-"))
@@ -87,8 +91,83 @@ class Package(unittest.TestCase):
         run(CMAKE, "--build", place)
         return place
 
+
+class Package(Installed):
+    def test_the_build_tree(self):
+        built = self.configure_and_build(SOURCE / "examples/allreduce", "of-build-tree", prefix=BUILD / "cmake")
+        self.assertIn("worker 0 of 1: every value is 1", run(built / "allreduce_c"))
+
+    def test_the_build_tree_with_libtorch(self):
+        self.configure(SOURCE / "examples/dist_mnist", "of-build-tree-with-libtorch", prefix=BUILD / "cmake")
+
+    def test_as_a_part_of_another_build(self):
+        """Both libraries, named in a directory above that of Syncopate, which finds libtorch."""
+        project = self.folder / "whole"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.25)
+project(whole CXX)
+include(FetchContent)
+set(SYNCOPATE_TORCH ON)
+set(SYNCOPATE_LIBTORCH "{LIBTORCH}" CACHE PATH "")
+FetchContent_Declare(Syncopate SOURCE_DIR "{SOURCE}")
+FetchContent_MakeAvailable(Syncopate)
+add_executable(with_core "{SOURCE}/examples/allreduce/allreduce.cpp")
+target_link_libraries(with_core PRIVATE Syncopate::core)
+add_executable(with_torch "{SOURCE}/examples/dist_mnist/dist_mnist.cpp")
+target_link_libraries(with_torch PRIVATE Syncopate::torch)
+""", encoding="utf-8")
+        self.configure(project, "whole-build")
+
+    def test_the_headers_are_quiet_cpp17(self):
+        compiler = shutil.which("clang++-14")
+        if compiler is None:
+            self.skipTest("clang++-14 is missing")
+        noise = ["c++98-compat", "c++98-compat-pedantic", "padded", "weak-vtables", "exit-time-destructors"]
+        consumer = self.folder / "consumer.cpp"
+        consumer.write_text("#include <syncopate.h>\n#include <syncopate/training.hpp>\n"
+                            "int main() { syncopate::Job job; std::vector<float> v(3); job.allreduce(v);\n"
+                            "  return job.allgather(v).size() == 3 && job.allreduce_async(v).done() ? 0 : 1; }\n")
+        program = self.folder / "consumer"
+        run(compiler, "-std=c++17", "-Weverything", "-Werror", *(f"-Wno-{name}" for name in noise),
+            f"-I{self.prefix}/include", consumer, f"-L{self.prefix}/lib", "-lsyncopate",
+            f"-Wl,-rpath,{self.prefix}/lib", "-o", program)
+        run(program)
+        torch = ["-isystem", f"{LIBTORCH}/include", "-isystem",
+                 f"{LIBTORCH}/include/torch/csrc/api/include"] if LIBTORCH else [
+                     "-isystem", "/usr/include/torch/csrc/api/include"]
+        consumer.write_text(TORCH_CONSUMER, encoding="utf-8")
+        run(compiler, *([] if LIBTORCH else ["-std=c++17"]), *(["-std=c++20"] if LIBTORCH else []), "-Weverything",
+            "-Werror", *(f"-Wno-{name}" for name in noise), f"-I{self.prefix}/include", *torch, "-fsyntax-only", consumer)
+        c_file = self.folder / "consumer.c"
+        c_file.write_text("#include <syncopate.h>\nint main(void) { return syncopate_version() == 0; }\n")
+        run("clang-14", "-std=c99", "-pedantic", "-Weverything", "-Werror", "-fsyntax-only",
+            f"-I{self.prefix}/include", c_file)
+
+    def test_the_library_shows_the_c_interface_alone(self):
+        header = (self.prefix / "include/syncopate.h").read_text(encoding="utf-8")
+        declared = set(re.findall(r"SYNCOPATE_API [\w *]*?(syncopate_\w+)\(", header))
+        symbols = run("nm", "--dynamic", "--defined-only", self.prefix / "lib/libsyncopate.so")
+        self.assertEqual({line.split()[-1].split("@")[0] for line in symbols.splitlines()}, declared)
+        self.assertGreater(len(declared), 25)
+        headers = "".join(path.read_text(encoding="utf-8") for path in (self.prefix / "include").rglob("*.hpp"))
+        self.assertEqual(re.findall(r"#include\s+.*(?:google|asio|fmt|spdlog|base/|job/).*", headers), [])
+
+    def test_a_version_that_is_not_there(self):
+        project = self.folder / "later"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.18)\nproject(later CXX)\n"
+                                                "find_package(Syncopate 99 REQUIRED)\n")
+        with self.assertRaisesRegex(AssertionError, r"(?s)Syncopate.*99"):
+            self.configure_and_build(project, "later-build")
+
+
+class Examples(Installed):
+    """A test of ctest each: those with libtorch take a quarter of a minute to compile."""
+
     def example(self, name):
-        return self.configure_and_build(SOURCE / "examples" / name, name)
+        copy = self.folder / f"{name}-sources"  # in a place that the compiler's cache knows by a relative path
+        shutil.copytree(SOURCE / "examples" / name, copy)
+        return self.configure_and_build(copy, name)
 
     def start(self, *words):
         """What `syncopate run` of the installation prints."""
@@ -166,73 +245,6 @@ class Package(unittest.TestCase):
         self.assertEqual(len(together), 3)
         self.assertLess(max(together), alone / 2)
         self.assertLess(max(together), 1.05 * min(together))
-
-    def test_the_build_tree(self):
-        built = self.configure_and_build(SOURCE / "examples/allreduce", "of-build-tree", prefix=BUILD / "cmake")
-        self.assertIn("worker 0 of 1: every value is 1", run(built / "allreduce_c"))
-
-    def test_the_build_tree_with_libtorch(self):
-        self.configure(SOURCE / "examples/dist_mnist", "of-build-tree-with-libtorch", prefix=BUILD / "cmake")
-
-    def test_as_a_part_of_another_build(self):
-        """Both libraries, named in a directory above that of Syncopate, which finds libtorch."""
-        project = self.folder / "whole"
-        project.mkdir()
-        (project / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.25)
-project(whole CXX)
-include(FetchContent)
-set(SYNCOPATE_TORCH ON)
-set(SYNCOPATE_LIBTORCH "{LIBTORCH}" CACHE PATH "")
-FetchContent_Declare(Syncopate SOURCE_DIR "{SOURCE}")
-FetchContent_MakeAvailable(Syncopate)
-add_executable(with_core "{SOURCE}/examples/allreduce/allreduce.cpp")
-target_link_libraries(with_core PRIVATE Syncopate::core)
-add_executable(with_torch "{SOURCE}/examples/dist_mnist/dist_mnist.cpp")
-target_link_libraries(with_torch PRIVATE Syncopate::torch)
-""", encoding="utf-8")
-        self.configure(project, "whole-build")
-
-    def test_the_headers_are_quiet_cpp17(self):
-        compiler = shutil.which("clang++-14")
-        if compiler is None:
-            self.skipTest("clang++-14 is missing")
-        noise = ["c++98-compat", "c++98-compat-pedantic", "padded", "weak-vtables", "exit-time-destructors"]
-        consumer = self.folder / "consumer.cpp"
-        consumer.write_text("#include <syncopate.h>\n#include <syncopate/training.hpp>\n"
-                            "int main() { syncopate::Job job; std::vector<float> v(3); job.allreduce(v);\n"
-                            "  return job.allgather(v).size() == 3 && job.allreduce_async(v).done() ? 0 : 1; }\n")
-        program = self.folder / "consumer"
-        run(compiler, "-std=c++17", "-Weverything", "-Werror", *(f"-Wno-{name}" for name in noise),
-            f"-I{self.prefix}/include", consumer, f"-L{self.prefix}/lib", "-lsyncopate",
-            f"-Wl,-rpath,{self.prefix}/lib", "-o", program)
-        run(program)
-        torch = ["-isystem", f"{LIBTORCH}/include", "-isystem",
-                 f"{LIBTORCH}/include/torch/csrc/api/include"] if LIBTORCH else [
-                     "-isystem", "/usr/include/torch/csrc/api/include"]
-        consumer.write_text(TORCH_CONSUMER, encoding="utf-8")
-        run(compiler, *([] if LIBTORCH else ["-std=c++17"]), *(["-std=c++20"] if LIBTORCH else []), "-Weverything",
-            "-Werror", *(f"-Wno-{name}" for name in noise), f"-I{self.prefix}/include", *torch, "-fsyntax-only", consumer)
-        c_file = self.folder / "consumer.c"
-        c_file.write_text("#include <syncopate.h>\nint main(void) { return syncopate_version() == 0; }\n")
-        run("clang-14", "-std=c99", "-pedantic", "-Weverything", "-Werror", "-fsyntax-only",
-            f"-I{self.prefix}/include", c_file)
-
-    def test_the_library_shows_the_c_interface_alone(self):
-        header = (self.prefix / "include/syncopate.h").read_text(encoding="utf-8")
-        declared = set(re.findall(r"SYNCOPATE_API [\w *]*?(syncopate_\w+)\(", header))
-        symbols = run("nm", "--dynamic", "--defined-only", self.prefix / "lib/libsyncopate.so")
-        self.assertEqual({line.split()[-1].split("@")[0] for line in symbols.splitlines()}, declared)
-        self.assertGreater(len(declared), 25)
-        headers = "".join(path.read_text(encoding="utf-8") for path in (self.prefix / "include").rglob("*.hpp"))
-        self.assertEqual(re.findall(r"#include\s+.*(?:google|asio|fmt|spdlog|base/|job/).*", headers), [])
-
-    def test_a_version_that_is_not_there(self):
-        project = self.folder / "later"
-        project.mkdir()
-        (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.18)\nproject(later CXX)\n"
-                                                "find_package(Syncopate 99 REQUIRED)\n")
-        with self.assertRaisesRegex(AssertionError, r"(?s)Syncopate.*99"):
-            self.configure_and_build(project, "later-build")
 
 
 if __name__ == "__main__":
