@@ -1,6 +1,6 @@
 # A unity build compiles a folder's sources as one: with two cores the whole takes half as long. Presets
-# choose it (CMAKE_UNITY_BUILD). Sources whose own helpers are called as those of a neighbour are
-# compiled alone, and so are sources with flags of their own, and generated ones.
+# choose it (CMAKE_UNITY_BUILD). Three kinds of sources are compiled alone: those whose helpers have the names
+# of a neighbour's, those with flags of their own, and generated ones.
 
 # compile_alone(TARGET SOURCE...) keeps sources, relative to the root, out of the unity build of a target.
 function(compile_alone target)
