@@ -1,5 +1,7 @@
 #include "base/log.hpp"
 
+#include <fmt/format.h>
+#include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -102,6 +104,16 @@ std::unique_ptr<spdlog::logger> to_standard_error(const std::string& pattern,
   return logger;
 }
 
+/// Where lines go.
+spdlog::logger& current() {
+  if (spdlog::logger* const chosen = logger_in_use) {
+    return *chosen;
+  }
+  static spdlog::logger* const first =
+      kept(to_standard_error("syncopate: %*", spdlog::level::warn));
+  return *first;
+}
+
 }  // namespace
 
 void set_up(Verbosity verbosity) {
@@ -113,13 +125,12 @@ void send_to(Take take, Level least) {
   logger_in_use = kept(logger_of(std::make_shared<FunctionSink>(std::move(take)), level));
 }
 
-spdlog::logger& current() {
-  if (spdlog::logger* const chosen = logger_in_use) {
-    return *chosen;
-  }
-  static spdlog::logger* const first =
-      kept(to_standard_error("syncopate: %*", spdlog::level::warn));
-  return *first;
+bool logs(Level level) {
+  return current().should_log(level_of(level));
+}
+
+void write(Level level, fmt::string_view text, fmt::format_args values) {
+  current().log(level_of(level), fmt::vformat(text, values));
 }
 
 }  // namespace syncopate::log

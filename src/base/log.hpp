@@ -1,10 +1,9 @@
 #pragma once
 
-#include <spdlog/logger.h>
+#include <fmt/core.h>
 
 #include <functional>
 #include <string>
-#include <utility>
 
 /// The log of this library: a program's own use of spdlog, with its default logger, is left alone.
 namespace syncopate::log {
@@ -21,23 +20,33 @@ enum class Level { debug, info, warning };
 /// thread, one at a time. An empty function: nobody does.
 void send_to(std::function<void(Level level, const std::string& line)> take, Level least);
 
-/// Where lines go. Before `set_up` and `send_to`, warnings go to standard error, behind the name of
-/// the library.
-spdlog::logger& current();
+/// Whether anybody gets lines of `level`: text is made for no others.
+bool logs(Level level);
+
+/// Before `set_up` and `send_to`, warnings go to standard error, behind the name of the library.
+///
+/// Not a template: what formats would be compiled again in each source that logs.
+void write(Level level, fmt::string_view text, fmt::format_args values);
 
 template <typename... Values>
-void debug(spdlog::format_string_t<Values...> text, Values&&... values) {
-  current().debug(text, std::forward<Values>(values)...);
+void debug(fmt::format_string<Values...> text, Values&&... values) {
+  if (logs(Level::debug)) {
+    write(Level::debug, text, fmt::make_format_args(values...));
+  }
 }
 
 template <typename... Values>
-void info(spdlog::format_string_t<Values...> text, Values&&... values) {
-  current().info(text, std::forward<Values>(values)...);
+void info(fmt::format_string<Values...> text, Values&&... values) {
+  if (logs(Level::info)) {
+    write(Level::info, text, fmt::make_format_args(values...));
+  }
 }
 
 template <typename... Values>
-void warn(spdlog::format_string_t<Values...> text, Values&&... values) {
-  current().warn(text, std::forward<Values>(values)...);
+void warn(fmt::format_string<Values...> text, Values&&... values) {
+  if (logs(Level::warning)) {
+    write(Level::warning, text, fmt::make_format_args(values...));
+  }
 }
 
 }  // namespace syncopate::log
