@@ -1,5 +1,7 @@
 #include "report/trace_writer.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "telemetry/json_lines.hpp"
 
 namespace syncopate {

@@ -1,5 +1,7 @@
 #include "train/server_trace.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "base/log.hpp"
 
 namespace syncopate {

@@ -1,8 +1,10 @@
 #include "train/worker_report.hpp"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/log.hpp"
+#include "telemetry/json_lines.hpp"
 
 namespace syncopate {
 namespace {
@@ -132,7 +134,7 @@ void WorkerReport::log(const LoggedRound& round) {
                          : Json(nullptr);
   log_.write(line);
   if (options_.round_logged) {
-    options_.round_logged(line.dump());
+    options_.round_logged(json_text(line));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "train/worker_trace.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/log.hpp"
