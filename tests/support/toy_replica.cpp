@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
+#include "kernels/optimizer_steps.hpp"
 
 namespace syncopate {
 namespace {
@@ -149,10 +152,9 @@ ToyReplica::SampleResult LogisticReplica::pass(std::span<const float> features, 
   std::vector<double> outputs(options().classes);
   for (std::size_t c = 0; c < outputs.size(); ++c) {
     const auto weights = params().subspan(c * row, row);
-    outputs[c] = weights.back();
-    for (std::size_t j = 0; j < features.size(); ++j) {
-      outputs[c] += double{weights[j]} * double{features[j]};
-    }
+    outputs[c] = std::transform_reduce(
+        features.begin(), features.end(), weights.begin(), double{weights.back()}, std::plus<>(),
+        [](float feature, float weight) { return double{feature} * double{weight}; });
   }
   const auto largest = std::max_element(outputs.begin(), outputs.end());
   const double top = *largest;
@@ -167,9 +169,7 @@ ToyReplica::SampleResult LogisticReplica::pass(std::span<const float> features, 
     const double target = static_cast<std::int64_t>(c) == label ? 1 : 0;
     const float error = share * static_cast<float>(outputs[c] / sum - target);
     const auto into = grads.subspan(c * row, row);
-    for (std::size_t j = 0; j < features.size(); ++j) {
-      into[j] += error * features[j];
-    }
+    add_scaled(into.first(features.size()), error, features);
     into.back() += error;
   }
   return {.loss = -std::log(probability), .correct = correct};
