@@ -12,7 +12,7 @@ namespace syncopate {
 namespace {
 
 constexpr Duration abort_limit = std::chrono::seconds(3);
-constexpr Duration closing_limit = std::chrono::seconds(10);
+constexpr Duration leaving_limit = std::chrono::seconds(10);
 /// For how long a member counts as standing by, or as waiting, after it has said so.
 constexpr Duration recent = 2 * std::max(MemberLink::stand_by_every, Waits::alive_every);
 
@@ -57,7 +57,7 @@ void decline(World& world, const std::exception& why) {
   wire::ToCoordinator message;
   *message.mutable_abort() = to_abort(why);
   post_to_coordinator(world.transport(), message);
-  world.transport().close(world.now() + closing_limit);
+  world.transport().close(world.now() + leaving_limit);
 }
 
 MemberLink::MemberLink(World& world, Options options)
@@ -363,7 +363,7 @@ void MemberLink::leave(const wire::Leave& leave) {
   wire::ToCoordinator message;
   *message.mutable_leave() = leave;
   send(message);
-  world_.transport().close(world_.now() + closing_limit);
+  world_.transport().close(world_.now() + leaving_limit);
   end_tasks();
 }
 

@@ -50,14 +50,6 @@ void check_amount(Every::Unit unit, double amount, std::string_view text) {
   }
 }
 
-SchemeJob job_of(const TrainConfig& config) {
-  return {.workers = config.workers, .options = config.scheme_options};
-}
-
-Aggregate aggregate_of(const TrainConfig& config) {
-  return config.scheme_options[option::aggregate];
-}
-
 }  // namespace
 
 Every Every::parse(std::string_view text) {
@@ -96,8 +88,12 @@ bool parts_differ(const TrainConfig& config) {
   return split_of(config).is_skewed() && config.workers > 1;
 }
 
+SchemeJob scheme_job_of(const TrainConfig& config) {
+  return {.workers = config.workers, .options = config.scheme_options};
+}
+
 SchemeTraits traits_of(const TrainConfig& config) {
-  return scheme_named(config.scheme).traits_in(job_of(config));
+  return scheme_named(config.scheme).traits_in(scheme_job_of(config));
 }
 
 bool is_paced(const TrainConfig& config) {
@@ -110,7 +106,8 @@ bool averages_workers(const TrainConfig& config) {
 
 bool has_server(const TrainConfig& config) {
   return server_keeps_model(config) ||
-         (averages_workers(config) && aggregate_of(config) == Aggregate::server);
+         (averages_workers(config) &&
+          config.scheme_options[option::aggregate] == Aggregate::server);
 }
 
 bool server_keeps_model(const TrainConfig& config) {

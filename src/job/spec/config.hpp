@@ -181,6 +181,8 @@ struct TrainConfig {
 Split split_of(const TrainConfig& config);
 /// True where the workers' parts of the data differ in their distribution.
 bool parts_differ(const TrainConfig& config);
+/// The job as its scheme sees it.
+SchemeJob scheme_job_of(const TrainConfig& config);
 /// The traits of the configuration's scheme under its options.
 SchemeTraits traits_of(const TrainConfig& config);
 /// True where the pacer decides when workers synchronize.

@@ -18,14 +18,6 @@
 namespace syncopate {
 namespace {
 
-SchemeJob job_of(const TrainConfig& config) {
-  return {.workers = config.workers, .options = config.scheme_options};
-}
-
-Aggregate aggregate_of(const TrainConfig& config) {
-  return config.scheme_options[option::aggregate];
-}
-
 bool chooses_aggregate(const TrainConfig& config) {
   return find_option(scheme_named(config.scheme), option::aggregate.name) != nullptr;
 }
@@ -162,10 +154,11 @@ void check_compression(const TrainConfig& config) {
                     "scheme {}; leave out compress",
                     to_string(config.compress), compressible, config.scheme));
   }
-  if (averages_workers(config) && aggregate_of(config) != Aggregate::automatic) {
-    throw ConfigError(
-        fmt::format("compress {} has its own allreduce, found aggregate {}; leave out one of them",
-                    to_string(config.compress), name_of_value(aggregate_of(config))));
+  if (averages_workers(config) &&
+      config.scheme_options[option::aggregate] != Aggregate::automatic) {
+    throw ConfigError(fmt::format(
+        "compress {} has its own allreduce, found aggregate {}; leave out one of them",
+        to_string(config.compress), name_of_value(config.scheme_options[option::aggregate])));
   }
 }
 
@@ -239,7 +232,7 @@ void check_aggregate(const TrainConfig& config) {
   if (!averages_workers(config)) {
     return;
   }
-  const Aggregate aggregate = aggregate_of(config);
+  const Aggregate aggregate = config.scheme_options[option::aggregate];
   if (aggregate == Aggregate::butterfly && !std::has_single_bit(config.workers)) {
     throw ConfigError(
         fmt::format("aggregate butterfly needs a power of two of workers, found {}; choose "
@@ -363,7 +356,7 @@ void check_config(const TrainConfig& config) {
   check_counts(config);
   const SchemeSpec& scheme = scheme_named(config.scheme);
   if (scheme.check != nullptr) {
-    scheme.check(job_of(config));
+    scheme.check(scheme_job_of(config));
   }
   if (config.virtual_time && config.cluster.empty()) {
     throw ConfigError(

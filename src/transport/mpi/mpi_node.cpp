@@ -14,7 +14,7 @@ namespace {
 /// Bytes that a peer may have sent and no receive has taken.
 constexpr std::size_t unclaimed_limit = std::size_t{1} << 28;
 /// Far longer than a live peer needs to say goodbye.
-constexpr Duration farewell = std::chrono::seconds(5);
+constexpr Duration goodbye_limit = std::chrono::seconds(5);
 
 /// MPI counts in int.
 constexpr std::size_t most_values = std::size_t{1} << 30;
@@ -205,7 +205,7 @@ void Node::await_release() noexcept {
   auto lock = engine_.acquire_lock();
   wait(lock, no_deadline,
        [this] { return engine_.has_failed() || peers_.all_are(&Stream::is_released); });
-  wait(lock, steady_now() + farewell, [this] { return peers_.all_are(&Stream::has_ended); });
+  wait(lock, steady_now() + goodbye_limit, [this] { return peers_.all_are(&Stream::has_ended); });
 }
 
 /// False at the deadline.

@@ -12,7 +12,7 @@ namespace syncopate::tcp {
 namespace {
 
 /// Bytes of one write: measured, smaller and larger ones are slower on loopback.
-constexpr std::size_t chunk = 256 * 1024;
+constexpr std::size_t write_bytes = 256 * 1024;
 /// Buffers of one write: Asio passes no more to the kernel at once.
 constexpr std::size_t max_buffers = 64;
 
@@ -157,7 +157,7 @@ Outbox::WriteResult Outbox::write_some() {
 void Outbox::gather() {
   buffers_.clear();
   std::size_t skip = written_;
-  std::size_t room = chunk;
+  std::size_t room = write_bytes;
   for (const QueuedMessage& message : queue_) {
     if (room == 0 || buffers_.size() + 2 > max_buffers) {
       return;
