@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
@@ -107,7 +108,7 @@ void take_position(FrameNames& names, ThreadStack& into) {
     std::from_chars(call.data() + last + 3, call.data() + call.size(), position, 16);
   }
   if (position != 0) {
-    into.frames = {names.of(reinterpret_cast<void*>(position), /*call=*/false)};
+    into.frames = {names.of(std::bit_cast<void*>(position), /*call=*/false)};
   }
 }
 

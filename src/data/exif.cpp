@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 namespace syncopate {
 namespace {
@@ -34,6 +35,30 @@ unsigned orientation_in(Bytes tiff) {
   return 1;
 }
 
+std::size_t counted(std::size_t at, std::size_t count, bool from_end) {
+  return from_end ? count - 1 - at : at;
+}
+
+/// How an image is turned to stand upright: rows and columns are swapped, or counted from the end.
+struct Turn {
+  bool transposed;
+  bool rows;
+  bool columns;
+
+  /// Where an image of `height` and `width` has what is at (y, x) when it stands upright.
+  std::size_t place(std::size_t y, std::size_t x, std::size_t height, std::size_t width) const {
+    if (transposed) {
+      std::swap(y, x);
+    }
+    return counted(y, height, rows) * width + counted(x, width, columns);
+  }
+};
+
+/// By orientation, from 1.
+constexpr Turn turns[] = {{false, false, false}, {false, false, true}, {false, true, true},
+                          {false, true, false},  {true, false, false}, {true, true, false},
+                          {true, true, true},    {true, false, true}};
+
 }  // namespace
 
 unsigned exif_orientation(Bytes jpeg) {
@@ -61,25 +86,18 @@ Image upright(Image image, unsigned orientation) {
   if (orientation <= 1) {
     return image;
   }
-  const bool transposed = orientation >= 5;
-  const bool rows_turned =
-      orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
-  const bool columns_turned = orientation == 2 || orientation == 3 || orientation >= 7;
+  const Turn turn = turns[orientation - 1];
   const std::size_t height = image.shape.height;
   const std::size_t width = image.shape.width;
   Image turned{image.shape, std::vector<std::uint8_t>(image.pixels.size())};
-  if (transposed) {
+  if (turn.transposed) {
     std::swap(turned.shape.height, turned.shape.width);
   }
   auto pixel = turned.pixels.begin();
   for (std::size_t channel = 0; channel < image.shape.channels; ++channel) {
     for (std::size_t y = 0; y < turned.shape.height; ++y) {
       for (std::size_t x = 0; x < turned.shape.width; ++x) {
-        const std::size_t row = transposed ? x : y;
-        const std::size_t column = transposed ? y : x;
-        *pixel++ =
-            image.pixels[(channel * height + (rows_turned ? height - 1 - row : row)) * width +
-                         (columns_turned ? width - 1 - column : column)];
+        *pixel++ = image.pixels[channel * height * width + turn.place(y, x, height, width)];
       }
     }
   }
