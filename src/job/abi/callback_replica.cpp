@@ -82,7 +82,8 @@ void CallbackReplica::move_into(SharedMemory& memory) {
     if (values.empty()) {
       continue;
     }
-    auto place = std::make_unique<syncopate_memory>(make_values(&memory, values.size()));
+    auto place = std::make_unique<syncopate_memory>();
+    place->values = make_values(&memory, values.size());
     std::ranges::copy(values, place->values.get());
     float* const begin = place->values.get();
     expect_none(callbacks_.move(callbacks_.user, vector_of(which), begin, place.release()));
