@@ -42,6 +42,8 @@ compile_alone(syncopate_transport_mpi src/transport/mpi/module_file.cpp)
 all_alone(style_headers_plain style_headers_torch)
 
 compile_alone(config_tests tests/unit/config/toml_table_test.cpp)
+compile_alone(codec_tests tests/unit/codec/error_feedback_test.cpp
+              tests/unit/codec/momentum_correction_test.cpp)
 compile_alone(optim_tests tests/unit/optim/update_rule_test.cpp)
 compile_alone(pacer_tests tests/unit/pacer/pacer_test.cpp)
 compile_alone(membership_tests tests/unit/membership/liveness_test.cpp
@@ -50,6 +52,7 @@ compile_alone(report_tests tests/unit/report/run_folder_test.cpp)
 compile_alone(server_tests tests/unit/server/ssp_bound_test.cpp)
 compile_alone(scheme_tests tests/unit/scheme/round_tracker_test.cpp)
 compile_alone(job_spec_tests tests/unit/job/spec/dependent_options_test.cpp)
+compile_alone(sim_tests tests/sim/sim_network_test.cpp tests/sim/transfer_times_test.cpp)
 
 # CMake's own unity sources include the others by absolute paths: to the compiler's cache, those of each clone of
 # the repository are other ones.
