@@ -101,8 +101,6 @@ build() {
   mkdir -p "build/$preset" 2>/dev/null && [ -w "build/$preset" ] ||
     die 2 "cannot write to $PWD/build/$preset as user $(id -un 2>/dev/null || true): clone the repository as this user, or own the clone"
   place_ccache
-  # Presets of one tree share with each other what they compile alike.
-  export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
   say "build $preset"
   cmake --preset "$preset" >"$(log_of "$preset")" || {
     cat "$(log_of "$preset")" >&2
