@@ -14,15 +14,16 @@ set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
 find_program(SYNCOPATE_CCACHE ccache)
 if(SYNCOPATE_CCACHE)
   # ccache refuses precompiled headers unless told that their definitions and times may differ. It takes the included
-  # files from what the compiler writes for Ninja, instead of preprocessing each source once more. Other clones of the
-  # repository and other presets, in other folders, share what they compile alike, whoever starts the build.
-  set(base ${PROJECT_SOURCE_DIR})
+  # files from what the compiler writes for Ninja, instead of preprocessing each source once more. It sees
+  # paths inside the base folder as relative ones, so that other clones and presets use the same objects. The scripts, pip
+  # and a plain `cmake --build` all get the folder from here. A CCACHE_BASEDIR of the user's own replaces it.
+  set(SYNCOPATE_CCACHE_BASE ${PROJECT_SOURCE_DIR})
   if(DEFINED ENV{CCACHE_BASEDIR})
-    set(base $ENV{CCACHE_BASEDIR})
+    set(SYNCOPATE_CCACHE_BASE $ENV{CCACHE_BASEDIR})
   endif()
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-      CCACHE_BASEDIR=${base} CCACHE_NOHASHDIR=1 ${SYNCOPATE_CCACHE})
+      CCACHE_BASEDIR=${SYNCOPATE_CCACHE_BASE} CCACHE_NOHASHDIR=1 ${SYNCOPATE_CCACHE})
 endif()
 
 # clang refuses a precompiled header once the time of one of its files differs, which ccache does not look at, so with

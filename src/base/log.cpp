@@ -125,7 +125,7 @@ void send_to(Take take, Level least) {
   logger_in_use = kept(logger_of(std::make_shared<FunctionSink>(std::move(take)), level));
 }
 
-bool logs(Level level) {
+bool should_log(Level level) {
   return current().should_log(level_of(level));
 }
 

@@ -20,31 +20,31 @@ enum class Level { debug, info, warning };
 /// thread, one at a time. An empty function: nobody does.
 void send_to(std::function<void(Level level, const std::string& line)> take, Level least);
 
-/// Whether anybody gets lines of `level`: text is made for no others.
-bool logs(Level level);
+/// Whether lines of `level` go anywhere. Lines that go nowhere are not formatted.
+bool should_log(Level level);
 
 /// Before `set_up` and `send_to`, warnings go to standard error, behind the name of the library.
 ///
-/// Not a template: what formats would be compiled again in each source that logs.
+/// This is no template, because every source that logs would compile a template's formatting again.
 void write(Level level, fmt::string_view text, fmt::format_args values);
 
 template <typename... Values>
 void debug(fmt::format_string<Values...> text, Values&&... values) {
-  if (logs(Level::debug)) {
+  if (should_log(Level::debug)) {
     write(Level::debug, text, fmt::make_format_args(values...));
   }
 }
 
 template <typename... Values>
 void info(fmt::format_string<Values...> text, Values&&... values) {
-  if (logs(Level::info)) {
+  if (should_log(Level::info)) {
     write(Level::info, text, fmt::make_format_args(values...));
   }
 }
 
 template <typename... Values>
 void warn(fmt::format_string<Values...> text, Values&&... values) {
-  if (logs(Level::warning)) {
+  if (should_log(Level::warning)) {
     write(Level::warning, text, fmt::make_format_args(values...));
   }
 }

@@ -35,8 +35,8 @@ unsigned orientation_in(Bytes tiff) {
   return 1;
 }
 
-std::size_t counted(std::size_t at, std::size_t count, bool from_end) {
-  return from_end ? count - 1 - at : at;
+std::size_t reversed_if(bool reversed, std::size_t at, std::size_t count) {
+  return reversed ? count - 1 - at : at;
 }
 
 /// How an image is turned to stand upright: rows and columns are swapped, or counted from the end.
@@ -50,7 +50,7 @@ struct Turn {
     if (transposed) {
       std::swap(y, x);
     }
-    return counted(y, height, rows) * width + counted(x, width, columns);
+    return reversed_if(rows, y, height) * width + reversed_if(columns, x, width);
   }
 };
 
