@@ -178,9 +178,9 @@ torch::Tensor ModuleReplica::loss_of(const torch::Tensor& outputs, const torch::
   return weighted_cross_entropy(outputs, labels, on_host.to(options_.device));
 }
 
-void ModuleReplica::on_progress(PassDetail detail, std::function<void()> callback) {
-  on_operator_ = detail == PassDetail::operators ? callback : nullptr;
-  hooks_.on_complete(std::move(callback));
+void ModuleReplica::on_progress(PassDetail detail, const std::function<void()>& progressed) {
+  on_operator_ = detail == PassDetail::operators ? progressed : nullptr;
+  hooks_.on_complete(progressed);
 }
 
 PassResult ModuleReplica::backward(const Batch& batch, GradientSink* sink) {

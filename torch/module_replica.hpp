@@ -57,7 +57,7 @@ class ModuleReplica final : public Replica {
   /// take, a device without memory); InternalError, for a batch that contradicts itself.
   using Replica::backward;
   bool reports_gradients() const override { return options_.device.is_cpu(); }
-  void on_progress(PassDetail detail, std::function<void()> progressed) override;
+  void on_progress(PassDetail detail, const std::function<void()>& progressed) override;
   /// Notifies `sink` of each parameter's gradient as libtorch completes it. ConfigError, as
   /// `GradientHooks`.
   PassResult backward(const Batch& batch, GradientSink* sink) override;

@@ -295,36 +295,59 @@ const Published& esync_paper() {
   return paper;
 }
 
-std::optional<TitledTable> beside_published(const Setting& setting, const Published& published) {
-  if (!published.cluster.empty() && published.cluster != setting.cluster) {
-    return std::nullopt;
-  }
+namespace {
+
+/// The schemes that have published figures, in the order of their first ones.
+std::vector<std::string> schemes_of(const Published& published) {
   std::vector<std::string> schemes;
   for (const PublishedFigure& one : published.figures) {
     if (std::find(schemes.begin(), schemes.end(), one.scheme) == schemes.end()) {
       schemes.push_back(one.scheme);
     }
   }
+  return schemes;
+}
+
+std::vector<const PublishedFigure*> published_for(const Published& published,
+                                                  const std::string& scheme,
+                                                  const FigureKind& kind) {
+  std::vector<const PublishedFigure*> figures;
+  for (const PublishedFigure& one : published.figures) {
+    if (one.scheme == scheme && one.figure == kind.name) {
+      figures.push_back(&one);
+    }
+  }
+  return figures;
+}
+
+/// Adds a row for each group of runs with the scheme of `figures`, which are of one kind and
+/// scheme; where there is no such group, a row without runs.
+void add_rows(Table& table, const Setting& setting, const FigureKind& kind,
+              const std::vector<const PublishedFigure*>& figures) {
+  const std::string& scheme = figures.front()->scheme;
+  const std::string text = published_text(figures, kind, setting.network);
+  const auto groups = groups_of(setting, scheme);
+  for (const ContestantFigures* group : groups) {
+    table.add({group->label, kind.title, text, here_text(*group, kind)});
+  }
+  if (groups.empty()) {
+    table.add({scheme, kind.title, text, "-"});
+  }
+}
+
+}  // namespace
+
+std::optional<TitledTable> beside_published(const Setting& setting, const Published& published) {
+  if (!published.cluster.empty() && published.cluster != setting.cluster) {
+    return std::nullopt;
+  }
   using Align = Table::Align;
   Table table({{"scheme", Align::left}, {"figure", Align::left}, {"published"}, {"here"}});
-  for (const std::string& scheme : schemes) {
+  for (const std::string& scheme : schemes_of(published)) {
     for (const FigureKind& kind : figure_kinds) {
-      std::vector<const PublishedFigure*> figures;
-      for (const PublishedFigure& one : published.figures) {
-        if (one.scheme == scheme && one.figure == kind.name) {
-          figures.push_back(&one);
-        }
-      }
-      if (figures.empty()) {
-        continue;
-      }
-      const std::string text = published_text(figures, kind, setting.network);
-      const auto groups = groups_of(setting, scheme);
-      for (const ContestantFigures* group : groups) {
-        table.add({group->label, kind.title, text, here_text(*group, kind)});
-      }
-      if (groups.empty()) {
-        table.add({scheme, kind.title, text, "-"});
+      const auto figures = published_for(published, scheme, kind);
+      if (!figures.empty()) {
+        add_rows(table, setting, kind, figures);
       }
     }
   }

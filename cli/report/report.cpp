@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "cli/report/bar_plots.hpp"
@@ -126,6 +127,20 @@ Json json_of_run(const RunRecord& run) {
           {"evaluations", evaluations}};
 }
 
+/// What the runs of a setting have noted, each line with the folder of its run.
+std::vector<std::string> notes_of(const Setting& setting) {
+  std::vector<std::string> notes;
+  for (const RunGroup& group : setting.groups) {
+    for (const RunRecord& run : group.runs) {
+      const auto& folder = run.kept ? run.comparison : run.folder;
+      for (const std::string& note : run.notes) {
+        notes.push_back(fmt::format("{}: {}", folder.string(), note));
+      }
+    }
+  }
+  return notes;
+}
+
 }  // namespace
 
 Report report_on(const std::vector<Setting>& settings, const std::vector<Published>& published) {
@@ -142,14 +157,7 @@ Report report_on(const std::vector<Setting>& settings, const std::vector<Publish
     }
     section.plots = plots_of(setting, i);
     report.sections.push_back(std::move(section));
-    for (const RunGroup& group : setting.groups) {
-      for (const RunRecord& run : group.runs) {
-        for (const std::string& note : run.notes) {
-          const auto& folder = run.kept ? run.comparison : run.folder;
-          report.notes.push_back(fmt::format("{}: {}", folder.string(), note));
-        }
-      }
-    }
+    std::ranges::move(notes_of(setting), std::back_inserter(report.notes));
   }
   if (auto table = speed_ups_by_ratio(settings)) {
     report.tables.push_back(std::move(*table));

@@ -201,8 +201,8 @@ std::string prefix_of(Rank worker) {
 
 States in_checkpoint(Rank worker, States states) {
   States named;
-  for (auto& [name, state] : states) {
-    named[prefix_of(worker) + name] = std::move(state);
+  for (auto& entry : states) {
+    named[prefix_of(worker) + entry.first] = std::move(entry.second);
   }
   return named;
 }
@@ -212,11 +212,12 @@ std::vector<std::byte> encode_states(const States& states) {
   Metadata metadata;
   for (const auto& [name, state] : states) {
     for (const auto& [slot, values] : state.slots) {
-      tensors.push_back(
-          {name + separator + slot, {static_cast<std::int64_t>(values.size())}, values});
+      tensors.push_back({fmt::format("{}{}{}", name, separator, slot),
+                         {static_cast<std::int64_t>(values.size())},
+                         values});
     }
     for (const auto& [key, value] : state.counters) {
-      metadata[name + separator + key] = std::to_string(value);
+      metadata[fmt::format("{}{}{}", name, separator, key)] = std::to_string(value);
     }
   }
   const std::string bytes = encode_safetensors(metadata, tensors);

@@ -50,11 +50,25 @@ typename Term<Value>::Type better(typename Term<Value>::Type one, typename Term<
   }
 }
 
+/// Calls `run` with the function that combines the bits of two terms.
+template <class Value, class Run>
+void with_bits(Reduction reduction, const Run& run) {
+  using Type = typename Term<Value>::Type;
+  if constexpr (!std::is_integral_v<Value>) {
+    throw ConfigError("floating values have no and, or, xor of bits; reduce integers, or bool");
+  } else if (reduction == Reduction::bit_and) {
+    run([](Type a, Type b) { return static_cast<Type>(a & b); });
+  } else if (reduction == Reduction::bit_or) {
+    run([](Type a, Type b) { return static_cast<Type>(a | b); });
+  } else {
+    run([](Type a, Type b) { return static_cast<Type>(a ^ b); });
+  }
+}
+
 /// Calls `run` with the function that combines two terms.
 template <class Value, class Run>
 void with_combination(Reduction reduction, const Run& run) {
   using Type = typename Term<Value>::Type;
-  constexpr bool has_bits = std::is_integral_v<Value>;
   switch (reduction) {
     case Reduction::sum: return run([](Type a, Type b) { return static_cast<Type>(a + b); });
     case Reduction::product: return run([](Type a, Type b) { return static_cast<Type>(a * b); });
@@ -63,22 +77,9 @@ void with_combination(Reduction reduction, const Run& run) {
     case Reduction::max:
       return run([](Type a, Type b) { return better<Value>(a, b, std::greater<>()); });
     case Reduction::bit_and:
-      if constexpr (has_bits) {
-        return run([](Type a, Type b) { return static_cast<Type>(a & b); });
-      }
-      break;
     case Reduction::bit_or:
-      if constexpr (has_bits) {
-        return run([](Type a, Type b) { return static_cast<Type>(a | b); });
-      }
-      break;
-    case Reduction::bit_xor:
-      if constexpr (has_bits) {
-        return run([](Type a, Type b) { return static_cast<Type>(a ^ b); });
-      }
-      break;
+    case Reduction::bit_xor: return with_bits<Value>(reduction, run);
   }
-  throw ConfigError("floating values have no and, or, xor of bits; reduce integers, or bool");
 }
 
 /// The ranks other than this one, the nearest in the ring first, so that no rank is everybody's

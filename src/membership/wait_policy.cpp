@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "telemetry/member_status.hpp"
@@ -285,31 +286,45 @@ void WaitPolicy::end_expected() {
   }
 }
 
+namespace {
+
+/// What a member does after the user's request to end.
+enum class AtEnd {
+  hangs,
+  idle,   ///< makes no progress, and may wait for another member
+  comes,  ///< may reach its end by itself
+  waits,  ///< for the others, in the usual way
+};
+
+AtEnd at_end(const StepWatch& watch, bool is_accessory, Duration patience, TimePoint now) {
+  const bool serves = is_accessory && !watch.is_computing() && !watch.saves();
+  const bool still =
+      serves ? watch.stands_still(now, patience) : watch.stands_still_at_end(now, patience);
+  const bool elsewhere = watch.waits_in_program(now, patience);
+  const bool ignores = !is_accessory && watch.ignores_end();
+  if ((still && watch.is_computing() && !elsewhere) || ignores || watch.deaf_for(now) >= patience) {
+    return AtEnd::hangs;
+  }
+  if (still || elsewhere) {
+    return AtEnd::idle;
+  }
+  const bool comes = watch.is_computing() ? !watch.steps_on_alone() : !watch.stands_by();
+  return comes ? AtEnd::comes : AtEnd::waits;
+}
+
+}  // namespace
+
 std::vector<NodeId> WaitPolicy::preventing_end(Duration patience, TimePoint now) const {
-  std::vector<NodeId> hanging, idle;
-  bool may_come = false;
+  std::map<AtEnd, std::vector<NodeId>> nodes;
   for (const Members* const members : {&accessories_, &workers_}) {
     for (const auto& [node, member] : *members) {
-      const StepWatch& watch = member.watch;
-      const bool serves = members == &accessories_ && !watch.is_computing() && !watch.saves();
-      const bool still =
-          serves ? watch.stands_still(now, patience) : watch.stands_still_at_end(now, patience);
-      const bool ignores = members == &workers_ && watch.ignores_end();
-      const bool elsewhere = watch.waits_in_program(now, patience);
-      if ((still && watch.is_computing() && !elsewhere) || ignores ||
-          watch.deaf_for(now) >= patience) {
-        hanging.push_back(node);
-      } else if (still || elsewhere) {
-        idle.push_back(node);
-      } else {
-        may_come |= watch.is_computing() ? !watch.steps_on_alone() : !watch.stands_by();
-      }
+      nodes[at_end(member.watch, members == &accessories_, patience, now)].push_back(node);
     }
   }
-  if (!hanging.empty()) {
-    return hanging;
+  if (!nodes[AtEnd::hangs].empty()) {
+    return nodes[AtEnd::hangs];
   }
-  return may_come ? std::vector<NodeId>{} : culprits_of(idle);
+  return nodes[AtEnd::comes].empty() ? culprits_of(nodes[AtEnd::idle]) : std::vector<NodeId>{};
 }
 
 /// Those of several members without progress for which the others wait.

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
+
 #include "config/option_values.hpp"
 
 namespace syncopate {
@@ -30,14 +33,12 @@ struct OptimizerSpec {
 };
 
 constexpr OptimizerSpec optimizer_spec(Optimizer optimizer) {
-  switch (optimizer) {
-#define OPTIMIZER(name, ...) \
-  case Optimizer::name:      \
-    return {__VA_ARGS__};
+  constexpr auto all = std::to_array<OptimizerSpec>({
+#define OPTIMIZER(name, ...) {__VA_ARGS__},
 #include "optim/optimizers.inc"
 #undef OPTIMIZER
-  }
-  return {};
+  });
+  return all.at(static_cast<std::size_t>(optimizer));
 }
 
 constexpr double usual_learning_rate(Optimizer optimizer) {

@@ -183,8 +183,9 @@ class ProcessEvents {
                    Duration(line.at("duration").get<std::int64_t>()), args_of_slice(line));
     } else if (line.contains("flow")) {
       const std::uint64_t round = line.at("flow");
-      trace_.flow((std::uint64_t{process_} << 40) + ++flows_, track("compute"),
-                  moment(line.at("begin")), track(line.at("thread")), moment(line.at("end")),
+      trace_.flow((std::uint64_t{process_} << 40) + ++flows_,
+                  {.track = track("compute"), .at = moment(line.at("begin"))},
+                  {.track = track(line.at("thread")), .at = moment(line.at("end"))},
                   {{"round", round}});
     } else if (line.contains("counter")) {
       trace_.counter(process_, line.at("counter"), moment(line.at("at")), line.at("value"));

@@ -60,14 +60,13 @@ void TraceWriter::slice(Track track, const std::string& name, Duration begin, Du
   write(slice);
 }
 
-void TraceWriter::flow(std::uint64_t id, Track from, Duration begin, Track to, Duration end,
-                       const Json& args) {
-  Json start = event("s", from, "round", begin - inside);
+void TraceWriter::flow(std::uint64_t id, SliceEnd from, SliceEnd to, const Json& args) {
+  Json start = event("s", from.track, "round", from.at - inside);
   start["cat"] = "round";
   start["id"] = id;
   start["args"] = args;
   write(start);
-  Json finish = event("f", to, "round", end - inside);
+  Json finish = event("f", to.track, "round", to.at - inside);
   finish["cat"] = "round";
   finish["id"] = id;
   finish["bp"] = "e";

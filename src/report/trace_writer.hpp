@@ -22,6 +22,10 @@ class TraceWriter {
     std::uint32_t process = 0;
     std::uint32_t thread = 0;
   };
+  struct SliceEnd {
+    Track track;
+    Duration at;
+  };
 
   /// Errors of all calls: DataError.
   explicit TraceWriter(const std::filesystem::path& path) : file_(path) {}
@@ -32,7 +36,7 @@ class TraceWriter {
   void slice(Track track, const std::string& name, Duration begin, Duration duration,
              const Json& args);
   /// An arrow from the end of one slice to the end of another; `id` is that of no other flow.
-  void flow(std::uint64_t id, Track from, Duration begin, Track to, Duration end, const Json& args);
+  void flow(std::uint64_t id, SliceEnd from, SliceEnd to, const Json& args);
   void instant(Track track, const std::string& name, Duration at, const Json& args);
   void counter(std::uint32_t process, const std::string& name, Duration at, double value);
   /// Ends the trace; `facts` are its metadata.

@@ -48,22 +48,34 @@ Duration Waits::limit() const {
   return std::max(recent_.limit(), allowed_);
 }
 
+namespace {
+
+/// False: not by `until`. A TimedOut that comes before is an error of the job.
+bool succeeds(const Waits::Attempt& attempt, TimePoint until, const Clock& clock) {
+  try {
+    attempt(until);
+    return true;
+  } catch (const TimedOut&) {
+    if (clock.now() < until) {
+      throw;
+    }
+    return false;
+  }
+}
+
+}  // namespace
+
 void Waits::run(const Clock& clock, const Attempt& attempt, const Awaited& awaited,
                 const std::function<void()>& poll) const {
   const TimePoint begun = clock.now();
   TimePoint due = begun + (options_.arbiter ? options_.limit / 2 : limit());
   for (;;) {
     const TimePoint until = end_of_attempt(clock.now(), due, poll != nullptr);
-    try {
-      attempt(until);
+    if (succeeds(attempt, until, clock)) {
       return;
-    } catch (const TimedOut&) {
-      if (clock.now() < until) {
-        throw;  // the job has ended by an error of this kind
-      }
-      if (poll) {
-        poll();
-      }
+    }
+    if (poll) {
+      poll();
     }
     if (options_.arbiter) {
       options_.arbiter->waits();

@@ -82,7 +82,7 @@ class Replica {
 
   /// From now on `backward` calls `progressed` repeatedly, from the threads of the pass. An empty
   /// function ends this. A replica with short passes may ignore it.
-  virtual void on_progress(PassDetail /*detail*/, std::function<void()> /*progressed*/) {}
+  virtual void on_progress(PassDetail /*detail*/, const std::function<void()>& /*progressed*/) {}
 
   /// Called before a `backward` that may get a sink: the samples that the pass is going to have.
   /// Usually those of its batch; a replica whose passes a program computes waits until it begins.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "device/device_profile.hpp"
@@ -76,7 +77,7 @@ class DeviceClock {
 
   /// `clock` must outlive this. The first step begins at once.
   DeviceClock(const TrainingClock& clock, std::optional<DevicePacer> pacer)
-      : clock_(clock), pacer_(pacer), begun_(clock.now()), machine_begun_(begun_) {}
+      : clock_(clock), pacer_(std::move(pacer)), begun_(clock.now()), machine_begun_(begun_) {}
 
   bool is_emulated() const { return pacer_.has_value(); }
   /// Zero where it is not known before the step.

@@ -14,8 +14,8 @@ void LoopReplica::attach(StepHandover& loop, const Job& job) {
   overlaps_ = job.overlaps;
 }
 
-void LoopReplica::on_progress(PassDetail /*detail*/, std::function<void()> progressed) {
-  progressed_ = std::move(progressed);
+void LoopReplica::on_progress(PassDetail /*detail*/, const std::function<void()>& progressed) {
+  progressed_ = progressed;
 }
 
 /// A program begins its pass with its first gradient, behind the forward pass.

@@ -31,7 +31,7 @@ class LoopReplica : public Replica {
   /// True where a `view` is the model's own memory, so that it costs nothing.
   virtual bool is_in_host_memory() const { return true; }
 
-  void on_progress(PassDetail detail, std::function<void()> progressed) override;
+  void on_progress(PassDetail detail, const std::function<void()>& progressed) override;
   std::uint32_t samples_of_pass(const Batch& batch) final;
   PassResult backward(const Batch& batch, GradientSink* sink) final;
   using Replica::backward;

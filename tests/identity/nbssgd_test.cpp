@@ -4,6 +4,7 @@
 // Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints,
 //         to 1e-5 relative, since the order of additions differs.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -84,8 +85,9 @@ TEST(Nbssgd, OfOneWorkerIsSequentialHoweverTheBatchIsCut) {
   const std::vector<float> sequential = trained(whole);
   for (const std::string commit : {"barrier", "racy"}) {
     for (const std::string aggregate : {"auto", "server"}) {
-      SCOPED_TRACE(commit + ", aggregate " + aggregate);
-      TrainConfig cut = config_of("nbssgd", "alone-" + commit + aggregate);
+      const std::string name = fmt::format("alone-{}-{}", commit, aggregate);
+      SCOPED_TRACE(name);
+      TrainConfig cut = config_of("nbssgd", name);
       cut.workers = 1;
       set(cut, "commit", commit);
       set(cut, "aggregate", aggregate);

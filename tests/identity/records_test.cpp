@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <sstream>
 
 #include "base/file.hpp"
@@ -116,6 +117,19 @@ std::map<std::uint64_t, OwnWork> contributed_until(const TrainConfig& config, st
   return contributed;
 }
 
+/// The samples of all workers in a round; none where a worker did not contribute to it.
+std::optional<std::uint64_t> samples_in(
+    const std::vector<std::map<std::uint64_t, OwnWork>>& contributed, std::uint64_t round) {
+  std::uint64_t samples = 0;
+  for (const auto& one : contributed) {
+    if (!one.contains(round)) {
+      return std::nullopt;
+    }
+    samples += one.at(round).samples;
+  }
+  return samples;
+}
+
 /// Also where workers compute on while the round before is under way.
 TEST(Records, TellEachWorkersPartOfEachRound) {
   for (const char* scheme : {"ssgd", "local-sgd", "esync", "nbssgd"}) {
@@ -128,16 +142,9 @@ TEST(Records, TellEachWorkersPartOfEachRound) {
     }
     int rounds = 0;
     for (const Json& line : log_of(config, 0)) {
-      const std::uint64_t round = line.at("round");
-      std::uint64_t samples = 0;
-      bool of_all = true;
-      for (const auto& one : contributed) {
-        of_all = of_all && one.contains(round);
-        samples += of_all ? one.at(round).samples : 0;
-      }
-      if (of_all) {
+      if (const auto samples = samples_in(contributed, line.at("round"))) {
         ++rounds;
-        EXPECT_EQ(samples, line.at("samples")) << line.dump();
+        EXPECT_EQ(*samples, line.at("samples")) << line.dump();
       }
     }
     EXPECT_GT(rounds, 3);

@@ -126,6 +126,7 @@ std::size_t total_of(const std::size_t* bytes, std::uint32_t count, const char* 
 namespace abi = syncopate::abi;
 using syncopate::LoopGroup;
 
+// NOLINTBEGIN(readability-function-size): C has neither spans nor default arguments
 syncopate_status syncopate_allreduce(syncopate_group* group, void* values, size_t count,
                                      syncopate_type type, syncopate_operation operation,
                                      syncopate_work** work) {
@@ -249,3 +250,4 @@ uint32_t syncopate_work_source(const syncopate_work* work) {
 void syncopate_work_free(syncopate_work* work) {
   abi::dispose(work);
 }
+// NOLINTEND(readability-function-size)

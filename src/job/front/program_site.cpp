@@ -62,11 +62,11 @@ void check_runs_in_program(const TrainConfig& config) {
 
 ProgramSite::ProgramSite(const TrainConfig& config, ModelAndData what,
                          std::optional<std::filesystem::path> resume_from)
-    : ProgramSite(config, what, std::move(resume_from), own_network(what.name)) {}
+    // Braces are evaluated from left to right: the name is read before `what` is moved.
+    : ProgramSite{config, own_network(what.name), std::move(what), std::move(resume_from)} {}
 
-ProgramSite::ProgramSite(const TrainConfig& config, ModelAndData what,
-                         std::optional<std::filesystem::path> resume_from,
-                         std::shared_ptr<const OwnNetwork> own)
+ProgramSite::ProgramSite(const TrainConfig& config, std::shared_ptr<const OwnNetwork> own,
+                         ModelAndData what, std::optional<std::filesystem::path> resume_from)
     : HostSite(renamed(config, &own->spec, what.dataset.name), std::move(what.dataset),
                std::move(resume_from)),
       make_replica_(std::move(what.make_replica)),

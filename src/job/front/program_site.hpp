@@ -31,9 +31,8 @@ class ProgramSite final : public HostSite {
     NetworkSpec spec;
   };
 
-  ProgramSite(const TrainConfig& config, ModelAndData what,
-              std::optional<std::filesystem::path> resume_from,
-              std::shared_ptr<const OwnNetwork> own);
+  ProgramSite(const TrainConfig& config, std::shared_ptr<const OwnNetwork> own, ModelAndData what,
+              std::optional<std::filesystem::path> resume_from);
   static std::shared_ptr<const OwnNetwork> own_network(const std::string& name);
 
   std::string device(Role role, Rank index) const override;

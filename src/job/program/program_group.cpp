@@ -77,9 +77,8 @@ void ProgramGroup::run(const CollectiveCall& call,
   } catch (const ConfigError&) {
     throw;
   } catch (const RanksMissing& error) {
-    const RanksMissing named = naming_call(error, call);
-    failure_ = std::make_exception_ptr(named);
-    throw named;
+    failure_ = std::make_exception_ptr(naming_call(error, call));
+    std::rethrow_exception(failure_);
   } catch (const std::exception&) {
     failure_ = std::current_exception();
     throw;

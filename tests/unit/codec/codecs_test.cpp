@@ -312,7 +312,7 @@ TEST(Topk, FindsTheSameAsSortingDoes) {
       const auto kept = static_cast<std::size_t>(
           std::count_if(made.begin(), made.end(), [](float value) { return value != 0; }));
       EXPECT_EQ(kept, static_cast<std::size_t>(std::ceil(ratio * double(values.size()))));
-      double least_kept = infinity;
+      double least_kept = std::numeric_limits<double>::infinity();
       double greatest_left = 0;
       for (std::size_t i = 0; i < values.size(); ++i) {
         const double size = std::abs(values[i]);

@@ -84,8 +84,8 @@ Value narrowed(Wide wide) {
 
 template <class Value>
 Value combined_integers(Value one, Value other, Reduction reduction) {
-  const auto left = static_cast<std::uint64_t>(one);
-  const auto right = static_cast<std::uint64_t>(other);
+  const auto left = static_cast<std::uint64_t>(std::int64_t{one});
+  const auto right = static_cast<std::uint64_t>(std::int64_t{other});
   switch (reduction) {
     case Reduction::sum: return static_cast<Value>(left + right);
     case Reduction::product: return static_cast<Value>(left * right);

@@ -80,7 +80,8 @@ float value_of(std::uint32_t rank, std::size_t place) {
 }
 
 float sum_at(std::uint32_t ranks, std::size_t place) {
-  return static_cast<float>(ranks * (place % 1000) + ranks * (ranks - 1) / 2);
+  const std::size_t sum = ranks * (place % 1000) + ranks * (ranks - 1) / 2;
+  return static_cast<float>(sum);
 }
 
 void fill(Group& group, std::span<float> values) {
@@ -176,6 +177,18 @@ TEST(SharedAllreduce, GoesOnForManyRoundsOfMixedLengths) {
   });
 }
 
+/// The options of a group of all `size` nodes, after this one was introduced to the others.
+Group::Options introduced(World& world, std::uint32_t rank, std::uint32_t size) {
+  Group::Options options{.members = {}, .self = Rank{rank}};
+  for (std::uint32_t peer = 0; peer < size; ++peer) {
+    options.members.push_back(NodeId{peer});
+    if (peer != rank) {
+      world.transport().introduce(NodeId{peer}, sim::address_of(NodeId{peer}));
+    }
+  }
+  return options;
+}
+
 TEST(SharedAllreduce, NamesARankThatDiesBeforeIt) {
   constexpr std::uint32_t size = 4;
   for (std::uint32_t victim = 0; victim < size; ++victim) {
@@ -183,14 +196,7 @@ TEST(SharedAllreduce, NamesARankThatDiesBeforeIt) {
     std::vector<std::uint32_t> named;
     for (std::uint32_t rank = 0; rank < size; ++rank) {
       simulation.add_node("rank", [&, rank](World& world) {
-        Group::Options options{.members = {}, .self = Rank{rank}};
-        for (std::uint32_t peer = 0; peer < size; ++peer) {
-          options.members.push_back(NodeId{peer});
-          if (peer != rank) {
-            world.transport().introduce(NodeId{peer}, sim::address_of(NodeId{peer}));
-          }
-        }
-        Group group(world, options);
+        Group group(world, introduced(world, rank, size));
         const auto shared = SharedAllreduce::make(group);
         const Vector vector(group, Where::shared_memory, 50'000);
         shared->run(vector.values(), 1);

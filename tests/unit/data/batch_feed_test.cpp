@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "base/errors.hpp"
@@ -25,6 +26,17 @@ Partition partition_of(std::size_t samples, std::vector<double> shares, std::uin
 
 Samples copy(std::span<const std::uint32_t> samples) {
   return {samples.begin(), samples.end()};
+}
+
+/// The samples of all batches of a worker in an epoch, in their order.
+Samples samples_of(BatchFeed& feed, std::uint64_t epoch, std::uint32_t batch_size) {
+  Samples samples;
+  for (std::uint64_t step = 0; step < feed.steps_per_epoch(); ++step) {
+    const auto batch = feed.batch({Epoch{epoch}, step});
+    EXPECT_LE(batch.size(), batch_size);
+    samples.insert(samples.end(), batch.begin(), batch.end());
+  }
+  return samples;
 }
 
 TEST(BatchFeed, TrainsOnEverySampleOncePerEpoch) {
@@ -46,11 +58,7 @@ TEST(BatchFeed, TrainsOnEverySampleOncePerEpoch) {
         BatchFeed feed(
             partition, Rank{rank}, batch_sizes,
             epoch == 0 ? BatchFeed::LastBatches::whole : BatchFeed::LastBatches::divided);
-        for (std::uint64_t step = 0; step < feed.steps_per_epoch(); ++step) {
-          const auto batch = feed.batch({Epoch{epoch}, step});
-          ASSERT_LE(batch.size(), batch_sizes[rank]);
-          seen.insert(seen.end(), batch.begin(), batch.end());
-        }
+        std::ranges::copy(samples_of(feed, epoch, batch_sizes[rank]), std::back_inserter(seen));
       }
       std::ranges::sort(seen);
       Samples expected(samples);

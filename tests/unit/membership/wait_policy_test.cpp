@@ -386,7 +386,7 @@ TEST(WaitPolicy, NamesAMemberThatTakesNoMessages) {
     policy.on_heartbeat(node, status, start + when);
   };
   for (int second = 0; second <= 60; ++second) {
-    const auto number = static_cast<std::uint64_t>(second + 1);
+    const auto number = static_cast<std::uint64_t>(second) + 1;
     for (const NodeId node : {fast, slow}) {
       show(node, number, second * 1s);
     }

@@ -50,6 +50,15 @@ TEST(LateMeanTest, KeepsTheInfiniteValuesOfAMask) {
   EXPECT_THAT(taken({-inf, 0, inf}, {-inf, 0, inf}, {-inf, 0, inf}), ElementsAre(-inf, 0, inf));
 }
 
+std::vector<float> mean_of(const std::vector<std::vector<float>>& workers) {
+  std::vector<float> mean(workers.front().size());
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    for (const auto& worker : workers) mean[i] += worker[i];
+    mean[i] /= static_cast<float>(workers.size());
+  }
+  return mean;
+}
+
 /// Each worker takes a random number of steps between its contribution and the mean.
 TEST(LateMeanTest, KeepsRunningMeansInTheRangeOfTheirSamples) {
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
@@ -57,16 +66,16 @@ TEST(LateMeanTest, KeepsRunningMeansInTheRangeOfTheirSamples) {
     Random random(seed);
     const auto sample = [&] { return 0.2F + 0.2F * static_cast<float>(random.uniform()); };
     std::vector<std::vector<float>> workers(3, std::vector<float>(4, 1.0F));  // as a new variance
+    const auto train = [&](std::vector<float>& worker, std::uint64_t steps) {
+      for (std::uint64_t step = 0; step < steps; ++step) {
+        for (float& value : worker) value += 0.1F * (sample() - value);
+      }
+    };
     for (int round = 0; round < 100; ++round) {
       const auto contributed = workers;
-      std::vector<float> mean(4);
-      for (std::size_t i = 0; i < 4; ++i) {
-        mean[i] = (contributed[0][i] + contributed[1][i] + contributed[2][i]) / 3;
-      }
+      const std::vector<float> mean = mean_of(contributed);
       for (std::size_t rank = 0; rank < workers.size(); ++rank) {
-        for (std::uint64_t step = random.below(31); step > 0; --step) {
-          for (float& value : workers[rank]) value += 0.1F * (sample() - value);
-        }
+        train(workers[rank], random.below(31));
         take_late_mean(workers[rank], contributed[rank], mean);
         EXPECT_THAT(workers[rank], Each(AllOf(Ge(0.2F), Le(1.0F))));
       }

@@ -58,11 +58,9 @@ TEST(PublishedTest, TakesTheNetworkOfTheRuns) {
 
 TEST(PublishedTest, RefusesAnotherFormInOneLine) {
   for (const char* text :
-       {"", "[]", "{\"source\": \"x\", \"figures\": [{\"figure\": \"beauty\", \"scheme\": \"s\"}]}",
-        "{\"source\": \"x\", \"figures\": [{\"figure\": \"accuracy\", \"scheme\": \"s\"}]}",
-        "{\"source\": \"x\", \"figures\": [{\"figure\": \"accuracy\", \"scheme\": \"s\", "
-        "\"values\": "
-        "[]}]}"}) {
+       {"", "[]", R"({"source": "x", "figures": [{"figure": "beauty", "scheme": "s"}]})",
+        R"({"source": "x", "figures": [{"figure": "accuracy", "scheme": "s"}]})",
+        R"({"source": "x", "figures": [{"figure": "accuracy", "scheme": "s", "values": []}]})"}) {
     try {
       published_in(text, "mine.json");
       FAIL() << text;

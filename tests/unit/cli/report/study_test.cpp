@@ -72,7 +72,7 @@ TEST(StudyTest, NamesTheOptionsInWhichGroupsOfOneSchemeDiffer) {
 
 TEST(StudyTest, TakesTheHighestTargetThatAllReach) {
   MadeRuns made;
-  const auto target = [&](std::vector<double> accuracies) {
+  const auto target = [&](const std::vector<double>& accuracies) {
     const auto settings = study_of(
         read_runs({made.add("a"), made.add("b", {.scheme = "asgd", .accuracies = accuracies})}),
         {});
