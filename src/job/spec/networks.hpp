@@ -60,7 +60,7 @@ std::string size_refusal(const NetworkSpec& network, std::uint32_t height, std::
 class NetworkChoice {
  public:
   /// `declared` has static storage.
-  // NOLINTNEXTLINE(google-explicit-constructor): whoever names a network has chosen it
+  // NOLINTNEXTLINE(google-explicit-constructor): a network by itself is a choice
   NetworkChoice(const NetworkSpec* declared) : spec_(std::shared_ptr<void>(), declared) {}
   /// Of a name or of a path. A file has its own name, and need not exist. Errors: ConfigError, for
   /// an unknown name.
