@@ -5,14 +5,14 @@ import os
 import signal
 import unittest
 
-from jobs import SMALL, JobTest, wait_until_gone
+from jobs import ENDLESS, SMALL, JobTest, wait_until_gone
 
-ENDLESS = [*SMALL, "--epochs", "100000", "--eval-every", "never"]
+TRAINING = [*SMALL, *ENDLESS]
 
 
 class Ends(JobTest):
     def started(self, *options):
-        job = self.start(*ENDLESS, *self.steady(), *options)
+        job = self.start(*TRAINING, *self.steady(), *options)
         job.wait_for_round(10)
         return job
 

@@ -18,6 +18,7 @@ import unittest
 SYNCOPATE = os.environ.get("SYNCOPATE", "syncopate")
 LIMIT = 120  # seconds after which a wait has failed
 SMALL = ["--network", "mlp", "--data", "synthetic", "--workers", "2"]
+ENDLESS = ["--epochs", "100000", "--eval-every", "never"]  # a job that trains until the test ends it
 
 
 class JobTest(unittest.TestCase):
@@ -34,6 +35,17 @@ class JobTest(unittest.TestCase):
         if not path.exists():  # else a job may be about to read it
             path.write_text(f'name = "steady"\n[[devices]]\nname = "steady"\ncount = {workers}\nseconds_per_batch = 0.02\n')
         return ["--cluster", path]
+
+    def stop(self, job):
+        """Interrupts an endless training, which then ends well."""
+        job.process.send_signal(signal.SIGINT)
+        status, errors = job.finish()
+        self.assertEqual(status, 130, errors)
+
+    def assert_all_end_well(self, *processes):
+        for process in processes:
+            status, errors = process.finish()
+            self.assertEqual(status, 0, errors)
 
     def train(self, *options, run_dir="run", through=(), **more):
         """Runs a job to its end; `through`, if given, is a program that starts it."""

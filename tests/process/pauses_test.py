@@ -13,7 +13,7 @@ import unittest
 import jobs
 
 PAUSE = 12  # seconds; a member that is silent for 10 was taken for dead
-TRAINING = [*jobs.SMALL, "--epochs", "100000", "--eval-every", "never"]
+TRAINING = [*jobs.SMALL, *jobs.ENDLESS]
 
 
 def state_of(pid):

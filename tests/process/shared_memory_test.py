@@ -1,34 +1,18 @@
-"""Goal: nodes of one host use the memory that they share, other nodes use sockets, and a job leaves nothing behind after
-any kind of end.
-Method: real jobs, whose processes the test kills, limits, and isolates from each other by means of the system. The maps
-of the processes show the shared segments; an inode identifies a segment."""
+"""Goal: nodes of one host use the memory that they share, and a job leaves nothing behind after any kind of end.
+Method: real jobs, whose processes the test kills. The maps of the processes show the shared segments; an inode identifies a
+segment."""
 import json
 import math
 import os
 import pathlib
-import resource
-import shutil
 import signal
 import time
 import unittest
 
-import privileges
-from jobs import LIMIT, SMALL, SYNCOPATE, JobTest, descendants, wait_until_gone
+from jobs import ENDLESS, LIMIT, SMALL, JobTest, wait_until_gone
+from segments import maps_of, segments_of
 
 SUMS = [*SMALL, "--aggregate", "shm"]
-ENDLESS = ["--epochs", "100000", "--eval-every", "never"]
-
-
-def maps_of(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").splitlines()
-    except OSError:  # it has ended
-        return []
-
-
-def segments_of(*pids):
-    """The inodes of the segments that these processes have mapped."""
-    return {line.split()[4] for pid in pids for line in maps_of(pid) if "memfd:syncopate" in line}
 
 
 def open_files(pid):
@@ -62,12 +46,6 @@ class SharedMemory(JobTest):
     def losses(self, run_dir):
         path = self.folder / run_dir / "workers" / "0.jsonl"
         return [json.loads(line)["loss"] for line in path.read_text(encoding="utf-8").splitlines()]
-
-    def stop(self, job):
-        """Interrupts an endless training, which then ends well."""
-        job.process.send_signal(signal.SIGINT)
-        status, errors = job.finish()
-        self.assertEqual(status, 130, errors)
 
     # The end of a job
 
@@ -169,90 +147,6 @@ class SharedMemory(JobTest):
         for aggregate in ways[1:]:
             for one, other in zip(expected, self.losses(aggregate), strict=True):
                 self.assertTrue(math.isclose(one, other, rel_tol=1e-5), (aggregate, one, other))
-
-    # Nodes that cannot share memory
-
-    def assert_trained_through_sockets(self, run_dir="run"):
-        summary = self.summary(run_dir)
-        self.assertEqual([worker["steps"] for worker in summary["workers"]], [20, 20])
-        self.assertNotIn("shm", summary["aggregate"])
-
-    def test_files_that_may_not_be_long_enough_leave_sockets(self):
-        short = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2**26, 2**26))}
-        done = self.train(*SMALL, "--max-steps", "20", **short)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        warnings = [line for line in done.stderr.splitlines() if "shared memory" in line]
-        self.assertEqual(len(warnings), 4, done.stderr)  # coordinator, evaluator, two workers
-        for warning in warnings:
-            self.assertRegex(warning, r"shared memory needs files of \d+ bytes, and the limit .*\(ulimit -f\) is 67108864;")
-        self.assert_trained_through_sockets()
-        refused = self.train(*SUMS, "--max-steps", "20", run_dir="refused", **short)
-        self.assertEqual(refused.returncode, 2)
-        self.assertIn("requires that all workers share memory", refused.stderr.splitlines()[-1])
-
-    def test_a_full_dev_shm_is_nobodys_business(self):
-        namespace = privileges.mounts("/dev/shm").require()
-        full = "mount -t tmpfs -o size=4k full /dev/shm && head -c 4096 /dev/zero > /dev/shm/full && exec \"$@\""
-        done = self.train(*SUMS, "--max-steps", "20", through=[*namespace, "sh", "-c", full, "sh"])
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertTrue(self.summary()["aggregate"].startswith("shm: 2 ranks"))
-
-    def joined_by(self, through, *options):
-        """A job of two workers. The program `through` starts the second one, isolated from the first."""
-        self.folder.chmod(0o777)
-        self.addCleanup(os.umask, os.umask(0))  # a worker of another user writes its log to the run's folder
-        job = self.coordinate(*SMALL, *options)
-        address = job.address()
-        key = self.key_file("far.key")
-        if "setpriv" in through:
-            os.chown(key, privileges.NOBODY, privileges.NOBODY)
-        far = self.join("worker", address, "--secret", key, through=through)
-        return job, self.join("worker", address), far
-
-    def assert_cut_off(self, through):
-        job, near, far = self.joined_by(through, "--max-steps", "20")
-        for process in (job, near, far):
-            status, errors = process.finish()
-            self.assertEqual(status, 0, errors)
-        self.assert_trained_through_sockets()
-        shutil.rmtree(self.folder / "run")
-
-        job, near, far = self.joined_by(through, *self.steady(), *ENDLESS)
-        job.wait_for_round(10)
-        far_segments = segments_of(*descendants(far.process.pid))
-        self.assertEqual(bool(far_segments), privileges.may_read(far.process.pid))
-        self.assertFalse(far_segments & segments_of(near.process.pid, *job.children()))
-        self.stop(job)
-        for process in (near, far):
-            status, errors = process.finish()
-            self.assertEqual(status, 0, errors)
-        shutil.rmtree(self.folder / "run")
-
-        for process in self.joined_by(through, "--aggregate", "shm"):
-            status, errors = process.finish()
-            self.assertEqual(status, 2, errors)
-            self.assertIn("requires that all workers share memory", errors.splitlines()[-1])
-
-    def copies(self, copy):
-        """Starts copies of the programs, in a folder that everybody may enter."""
-        self.folder.chmod(0o777)
-        folder = self.folder / "bin"
-        folder.mkdir()
-        for name in ("syncopate", "syncopate-torch"):
-            copy(pathlib.Path(SYNCOPATE).with_name(name), folder)
-        return ["sh", "-c", f'shift; exec {folder}/syncopate "$@"', "sh"]
-
-    def test_another_user_takes_part_through_sockets(self):
-        """Where this user cannot be another one, a worker whose memory it may not read stands for the other one's."""
-        if privileges.another_user().lacks and not privileges.unreadable_programs().lacks:
-            self.assert_cut_off(self.copies(privileges.unreadable_copy))
-        else:
-            copies = self.copies(shutil.copy)
-            other = privileges.another_user(str(self.folder / "bin/syncopate-torch"))
-            self.assert_cut_off([*other.require(), *copies])
-
-    def test_another_container_takes_part_through_sockets(self):
-        self.assert_cut_off(privileges.processes().require())
 
     def test_joining_workers_use_the_transport_of_the_job(self):
         for transport in ("shm", "tcp"):
