@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "base/errors.hpp"
@@ -37,6 +38,11 @@ std::vector<std::string> command_names(const CLI::App& app) {
 std::string nearest(const std::string& word, const std::vector<std::string>& names) {
   const std::vector<std::string_view> candidates(names.begin(), names.end());
   return suggestion(word, candidates);
+}
+
+ConfigError unknown_command(const CLI::App& root, const std::string& name) {
+  return ConfigError(fmt::format("unknown command '{}'{}", excerpt(name, letters_of_a_word),
+                                 nearest(name, command_names(root))));
 }
 
 std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
@@ -99,6 +105,15 @@ CLI::Option* add_switch(CLI::App& app, const std::string& name, const std::strin
       ->disable_flag_override();
 }
 
+const CLI::App& command_named(const CLI::App& root, const std::string& name) {
+  const auto commands = root.get_subcommands({});
+  const auto found = std::ranges::find(commands, name, &CLI::App::get_name);
+  if (found == commands.end()) {
+    throw unknown_command(root, name);
+  }
+  return **found;
+}
+
 void check_nothing_left(const CLI::App& app) {
   const auto left = app.remaining();
   if (left.empty()) {
@@ -110,10 +125,10 @@ void check_nothing_left(const CLI::App& app) {
     throw ConfigError(fmt::format("unknown option {}{}", excerpt(name, letters_of_a_word),
                                   nearest(name, option_names(app))));
   }
-  const auto commands = command_names(app);
-  throw ConfigError(fmt::format("{} '{}'{}",
-                                commands.empty() ? "unexpected argument" : "unknown command",
-                                excerpt(first, letters_of_a_word), nearest(first, commands)));
+  if (command_names(app).empty()) {
+    throw ConfigError(fmt::format("unexpected argument '{}'", excerpt(first, letters_of_a_word)));
+  }
+  throw unknown_command(app, first);
 }
 
 std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {

@@ -41,6 +41,9 @@ Command add_version(CLI::App& root);
 /// Reads all commands and options from `root` when it runs.
 Command add_completion(CLI::App& root);
 
+/// Takes the names of the other commands from `root`.
+Command add_help(CLI::App& root);
+
 /// "syncopate 0.1.0, libtorch 1.13.0".
 std::string version_line();
 
@@ -55,6 +58,9 @@ CLI::Option* add_value(CLI::App& app, const std::string& name, const std::string
 
 /// Adds a switch. `app.count` reads it later.
 CLI::Option* add_switch(CLI::App& app, const std::string& name, const std::string& help);
+
+/// Errors: ConfigError, which names the nearest command.
+const CLI::App& command_named(const CLI::App& root, const std::string& name);
 
 /// Refuses unknown arguments of a command. Errors: ConfigError, which names the nearest option.
 void check_nothing_left(const CLI::App& app);

@@ -55,6 +55,7 @@ std::string in_our_words(const CLI::ParseError& error) {
 }
 
 int run_parsed(const CLI::App& root, const std::vector<Command>& commands) {
+  check_nothing_left(root);
   for (const Command& command : commands) {
     if (command.app->parsed()) {
       command.check_left();
@@ -62,7 +63,6 @@ int run_parsed(const CLI::App& root, const std::vector<Command>& commands) {
       return command.run();
     }
   }
-  check_nothing_left(root);
   fmt::print("{}", root.help());
   return exit_status::success;
 }
@@ -82,23 +82,24 @@ int parse_and_run(int argc, char** argv, const Handlers& handlers) {
   std::vector<std::string> program(argv + std::min(end + 1, argc), argv + argc);
   CLI::App root("Data-parallel deep learning on machines of unequal speed.");
   set_up(root);
-  const std::vector<Command> commands{add_train(root, handlers),
-                                      add_run(root, handlers, std::move(program)),
-                                      add_coordinator(root, handlers),
-                                      add_joiner(root, handlers, Role::worker),
-                                      add_joiner(root, handlers, Role::server),
-                                      add_compare(root, handlers),
-                                      add_report(root),
-                                      add_bench(root, handlers),
-                                      add_doctor(root, handlers),
-                                      add_networks(root, handlers),
-                                      add_schemes(root),
-                                      add_data(root),
-                                      add_trace(root),
-                                      add_export(root),
-                                      add_import(root),
-                                      add_version(root),
-                                      add_completion(root)};
+  std::vector<Command> commands{add_train(root, handlers),
+                                add_run(root, handlers, std::move(program)),
+                                add_coordinator(root, handlers),
+                                add_joiner(root, handlers, Role::worker),
+                                add_joiner(root, handlers, Role::server),
+                                add_compare(root, handlers),
+                                add_report(root),
+                                add_bench(root, handlers),
+                                add_doctor(root, handlers),
+                                add_networks(root, handlers),
+                                add_schemes(root),
+                                add_data(root),
+                                add_trace(root),
+                                add_export(root),
+                                add_import(root),
+                                add_version(root),
+                                add_completion(root)};
+  commands.push_back(add_help(root));
   for (const Command& command : commands) {
     command.app->group("Commands");
   }

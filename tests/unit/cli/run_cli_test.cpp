@@ -423,6 +423,22 @@ TEST_F(RunCliTest, ListsSchemesAndItsVersion) {
             run({"version"}).out);
 }
 
+TEST_F(RunCliTest, PrintsTheHelpOfACommand) {
+  EXPECT_EQ(run({"help", "train"}).out, run({"train", "--help"}).out);
+  EXPECT_EQ(run({"help", "help"}).out, run({"help", "--help"}).out);
+  EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+  EXPECT_EQ(refusal({"help", "trian"}),
+            "syncopate: unknown command 'trian'; did you mean 'train'?\n");
+  EXPECT_EQ(refusal({"help", "train", "now"}), "syncopate: unexpected argument 'now'\n");
+}
+
+TEST_F(RunCliTest, RefusesWordsBeforeACommand) {
+  EXPECT_EQ(refusal({"traim", "schemes"}),
+            "syncopate: unknown command 'traim'; did you mean 'train'?\n");
+  EXPECT_EQ(refusal({"--workers", "2", "train"}), "syncopate: unknown option --workers\n");
+  EXPECT_FALSE(command_) << "train was called";
+}
+
 TEST_F(RunCliTest, PrintsCompletionForBashAlone) {
   EXPECT_THAT(run({"completion", "bash"}).out, HasSubstr("complete -o filenames -F _syncopate"));
   EXPECT_THAT(refusal({"completion", "zsh"}), HasSubstr("found 'zsh'"));
