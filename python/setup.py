@@ -20,5 +20,5 @@ class AnyPython(bdist_wheel):
         return ("py3", "none", tag[2]) if BRINGS_PROGRAMS else tag
 
 
-OPTIONS = {"entry_points": {"console_scripts": ["syncopate = syncopate_torch.program:main"]}} if BRINGS_PROGRAMS else {}
-setup(distclass=PlatformDistribution, cmdclass={"bdist_wheel": AnyPython}, **OPTIONS)
+SCRIPTS = {"console_scripts": ["syncopate = syncopate_torch.program:main"]} if BRINGS_PROGRAMS else {}
+setup(distclass=PlatformDistribution, cmdclass={"bdist_wheel": AnyPython}, entry_points=SCRIPTS)

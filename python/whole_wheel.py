@@ -5,7 +5,25 @@ import shutil
 import subprocess
 import sys
 
+from setuptools import build_meta
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """Without it pip would build the wheel for its name and version, and again to install it."""
+    os.chdir(ROOT / "python")
+    return build_meta.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+
+
+def _announce():
+    """pip keeps what a build prints until it fails: a terminal shows this beside it."""
+    try:
+        with open("/dev/tty", "w", encoding="utf-8") as terminal:
+            terminal.write("\nsyncopate-torch: compiling the library and its programs in build/release, which takes minutes, and "
+                           "half an hour on two processors; `pip install -v .` shows each step\n")
+    except OSError:
+        pass  # there is no terminal
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):  # noqa: ARG001 (pip's interface)
@@ -18,6 +36,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     pips = ("PYTHONPATH", "PYTHONNOUSERSITE", "PIP_BUILD_TRACKER", "_PYPROJECT_HOOKS", "PEP517")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(pips)}
     environment["SYNCOPATE_NO_BOOTSTRAP"] = "1"
+    _announce()
     done = subprocess.run([ROOT / "script/wheel"], stdout=subprocess.PIPE, text=True, check=False, env=environment)
     if done.returncode != 0:
         sys.exit("syncopate-torch: script/wheel has failed; its last lines, above, say why")

@@ -68,6 +68,8 @@ class Wheel(unittest.TestCase):
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False,
                                   cwd=folder, env=OWN)
             self.assertNotEqual(done.returncode, 0)
+            # Name and version need no build.
+            self.assertIn("Preparing metadata (pyproject.toml): finished with status 'done'", done.stdout)
             self.assertIn("the build needs Debian packages that are missing: cmake; install them by script/bootstrap", done.stdout)
             self.assertNotIn("Traceback", done.stdout)
 
