@@ -44,6 +44,7 @@ set(CPACK_COMPONENT_PYTHON_DESCRIPTION "${PROJECT_DESCRIPTION}: training scripts
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "libsyncopate${PROJECT_VERSION_MAJOR} (>= ${PROJECT_VERSION}), python3 (>= 3.9), python3-torch")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS syncopate)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS OFF)
+install(FILES ${PROJECT_SOURCE_DIR}/python/syncopate_backend.py DESTINATION lib/python3/dist-packages COMPONENT python)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/syncopate_torch DESTINATION lib/python3/dist-packages COMPONENT python
         FILES_MATCHING PATTERN *.py PATTERN *.pyi PATTERN py.typed PATTERN __pycache__ EXCLUDE)
 

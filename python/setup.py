@@ -20,5 +20,10 @@ class AnyPython(bdist_wheel):
         return ("py3", "none", tag[2]) if BRINGS_PROGRAMS else tag
 
 
-SCRIPTS = {"console_scripts": ["syncopate = syncopate_torch.program:main"]} if BRINGS_PROGRAMS else {}
-setup(distclass=PlatformDistribution, cmdclass={"bdist_wheel": AnyPython}, entry_points=SCRIPTS)
+BACKEND = ["syncopate = syncopate_backend:register"]
+ENTRY_POINTS = {
+    "torch.backends": BACKEND,  # which torch 2.5 to 2.13 loads with itself
+    "torch.distributed.backends": BACKEND,  # which torch 2.14 loads by the backend's name
+    **({"console_scripts": ["syncopate = syncopate_torch.program:main"]} if BRINGS_PROGRAMS else {}),
+}
+setup(distclass=PlatformDistribution, cmdclass={"bdist_wheel": AnyPython}, entry_points=ENTRY_POINTS)

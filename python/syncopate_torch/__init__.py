@@ -17,6 +17,7 @@ Started by `syncopate run -n 4 -- python3 train.py`. A script of torch.distribut
 
 All errors derive from `syncopate_torch.Error`.
 """
+import syncopate_backend
 from torch import distributed
 
 from syncopate_torch import launchers
@@ -35,7 +36,5 @@ __all__ = ["Cancelled", "ConfigError", "DataError", "DistributedOptimizer", "Err
 __version__ = version()
 
 if distributed.is_available():
-    from syncopate_torch import backend
-
     launchers.set_torch_variables()
-    backend.register()
+    syncopate_backend.register()

@@ -34,16 +34,6 @@ _OPERATIONS = [(_ReduceOp.SUM, "sum"), (_ReduceOp.AVG, "mean"), (_ReduceOp.PRODU
 _OF_TRUTH = {"sum": "max", "product": "min"}
 
 
-def register():
-    """Makes "syncopate" a backend of torch.distributed, once."""
-    if hasattr(distributed.Backend, "SYNCOPATE"):
-        return
-    try:
-        distributed.Backend.register_backend("syncopate", ProcessGroup.of, devices=["cpu", "cuda"])
-    except TypeError:  # torch 1.13 knows no devices
-        distributed.Backend.register_backend("syncopate", ProcessGroup.of)
-
-
 @untraced("_allgather_base", "_reduce_scatter_base")
 class ProcessGroup(distributed.ProcessGroup):
     """Some workers of a job, as a process group of torch.distributed."""

@@ -19,6 +19,17 @@ SCRIPTS = pathlib.Path(__file__).with_name("scripts.py")
 LIMIT = 600  # seconds, of one command
 OWN = {name: value for name, value in os.environ.items() if name not in ("SYNCOPATE_LIBRARY", "PYTHONPATH")}
 
+BY_NAME_ALONE = """
+import sys, torch
+from torch import distributed
+loaded = "syncopate_torch" in sys.modules
+distributed.init_process_group("syncopate")
+values = torch.tensor([1.0 + distributed.get_rank()])
+distributed.all_reduce(values)
+print(f"sum {values.tolist()}, loaded before: {loaded}")
+distributed.destroy_process_group()
+"""
+
 
 def run(*words, **environment):
     done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -54,6 +65,14 @@ class Wheel(unittest.TestCase):
             output = run(f"{folder}/bin/syncopate", "run", "--cluster", "mixed", "--run-dir", f"{folder}/run2", "--",
                          sys.executable, "-B", SCRIPTS, "learns", "esync", PYTHONPATH=folder, PYTHONWARNINGS="ignore")
             self.assertEqual(output.count('"accuracy"'), 4, output)
+
+    def test_a_script_of_torch_distributed_needs_no_import(self):
+        with tempfile.TemporaryDirectory(prefix="syncopate-wheel-") as folder:
+            run(sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--no-deps", "--target", folder,
+                self.wheel)
+            output = run(f"{folder}/bin/syncopate", "run", "-n", 2, "--run-dir", f"{folder}/run", "--", sys.executable, "-c",
+                         BY_NAME_ALONE, PYTHONPATH=folder, PYTHONWARNINGS="ignore")
+            self.assertEqual(output.count("sum [3.0], loaded before: False"), 2, output)
 
     def test_missing_packages_are_named_in_one_line(self):
         with tempfile.TemporaryDirectory(prefix="syncopate-pip-") as folder:

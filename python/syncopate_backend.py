@@ -1,0 +1,20 @@
+"""What torch loads by an entry point, from 2.5 on, so that init_process_group("syncopate") needs no import. It loads neither
+Syncopate's library nor the rest of its module before a process group is made: every script that imports torch pays for it."""
+
+
+def register():
+    """Makes "syncopate" a backend of torch.distributed, once. Where torch has no torch.distributed it does nothing."""
+    from torch import distributed
+
+    if not distributed.is_available() or hasattr(distributed.Backend, "SYNCOPATE"):
+        return
+    try:
+        distributed.Backend.register_backend("syncopate", _group_of, devices=["cpu", "cuda"])
+    except TypeError:  # torch 1.13 knows no devices
+        distributed.Backend.register_backend("syncopate", _group_of)
+
+
+def _group_of(*arguments):
+    from syncopate_torch.backend import ProcessGroup
+
+    return ProcessGroup.of(*arguments)
