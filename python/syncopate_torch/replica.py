@@ -8,6 +8,7 @@ from syncopate_torch.errors import ConfigError
 from syncopate_torch.flat import FlatTensors, expect_apart, trained_tensors, untrained_tensors
 from syncopate_torch.gradients import FlatGradients, OwnGradients
 from syncopate_torch.interruption import SIGNALS
+from syncopate_torch.job_steps import refuse_other_steps
 from syncopate_torch.last_words import tell_and_fail, words_of
 from syncopate_torch.rules import expect_whole_steps
 from syncopate_torch.wrapped import WrappedTensors
@@ -33,6 +34,8 @@ class Replica:
         expect_apart(trained + untrained)
         device = trained[0][1].device
         self.optimizer = optimizer
+        self.takes_step = False  # of the optimizer, as the scheme says
+        refuse_other_steps(optimizer, self)
         self._wrapped = WrappedTensors(module, optimizer)
         self.params = FlatTensors(trained, device)
         self.grads = OwnGradients(self.params, looks_at_all=skips) if alone else FlatGradients(self.params, device)
@@ -55,6 +58,10 @@ class Replica:
         self._move_call = _c.Move(self._callback(self._move))
         self._step_call = _c.TakeStep(self._callback(self._take_step))
         self.round_call = _c.OnRound(self._callback(lambda line: on_round(json.loads(line)))) if on_round else None
+
+    @property
+    def is_training(self):
+        return self.training is not None and not self._is_released
 
     def description(self):
         """As the library takes it."""
@@ -155,6 +162,13 @@ class Replica:
             (self.params if which == _c.PARAMETERS else self.buffers).attach()
 
     def _take_step(self, rate_factor):
+        self.takes_step = True
+        try:
+            self._take_step_at(rate_factor)
+        finally:
+            self.takes_step = False
+
+    def _take_step_at(self, rate_factor):
         if rate_factor == 1:
             self.optimizer.step()
             return

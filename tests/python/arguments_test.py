@@ -5,6 +5,7 @@ Method: calls in this process, which is a job by itself, and in arguments_script
 import os
 import pathlib
 import unittest
+import warnings
 from unittest import mock
 
 import torch
@@ -15,6 +16,24 @@ from syncopate_torch.flat import FlatTensors, trained_tensors
 from syncopate_torch.rules import rule_of
 
 SCRIPTS = str(pathlib.Path(__file__).with_name("arguments_scripts.py"))
+
+
+class Steps(AloneTest):
+    def test_a_step_of_the_optimizer_that_a_job_trains_with(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of schedulers, which count the steps
+            schedulers = [torch.optim.lr_scheduler.StepLR(self.sgd, 1)]
+            with self.job.DistributedOptimizer(self.sgd, self.network, batch_size=4) as optimizer:
+                schedulers += [torch.optim.lr_scheduler.StepLR(each, 1) for each in (self.sgd, optimizer)]
+                self.backward()
+                with self.refused("^the job trains with this SGD, and its own step.. would leave out the other workers: call "):
+                    self.sgd.step()
+                before = self.network[0].weight.clone()
+                optimizer.step()
+                self.assertFalse(torch.equal(self.network[0].weight, before))
+                for scheduler in schedulers:
+                    scheduler.step()
+        self.sgd.step()
 
 
 class Numbers(AloneTest):
