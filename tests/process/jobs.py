@@ -8,6 +8,7 @@ import os
 import pathlib
 import select
 import shutil
+import signal
 import socket
 import struct
 import subprocess
