@@ -403,6 +403,13 @@ SYNCOPATE_API syncopate_status syncopate_training_begin_pass(syncopate_training 
 SYNCOPATE_API syncopate_status syncopate_training_gradients_ready(syncopate_training *training, uint64_t first,
                                                                   uint64_t count);
 
+/* From now on steps are taken with these settings of the program's optimizer: the learning rate of its first group, and a
+ * checksum, other than 0, of all settings of all groups. Where workers share gradients, as under ssgd, the next step of all of
+ * them ends by SYNCOPATE_CONFIG_ERROR if they differ: replicas would drift apart. A program that never calls it answers for
+ * that itself. */
+SYNCOPATE_API syncopate_status syncopate_training_use_settings(syncopate_training *training, double learning_rate,
+                                                               uint32_t checksum);
+
 /* SYNCOPATE_GRADIENTS holds the mean gradient of `samples` samples. Returns when the parameters for the next step are
  * there. Errors: that which ended the job; SYNCOPATE_CANCELLED, when the user has ended it; SYNCOPATE_CONFIG_ERROR, for
  * another number of samples than its pass began with; SYNCOPATE_NOT_FINITE, for a gradient that is not, unless option
@@ -419,7 +426,8 @@ SYNCOPATE_API syncopate_status syncopate_training_step_alone(syncopate_training 
 SYNCOPATE_API syncopate_status syncopate_training_take_replica(syncopate_training *training);
 
 /* The loop takes no further step. Waits for the loops of all workers; then the replica holds the model of the job.
- * Errors: that which ended the job. */
+ * Errors: that which ended the job; SYNCOPATE_CONFIG_ERROR, on all workers, where the model of one is another, since its
+ * program has changed the parameters outside of the job's steps. */
 SYNCOPATE_API syncopate_status syncopate_training_finish(syncopate_training *training);
 
 /* Ends the job for all workers: this program leaves its loop by an error. The others get `reason`. Then close it. */

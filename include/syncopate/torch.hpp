@@ -270,9 +270,11 @@ class DistributedOptimizer {
                                             torch::optim::Optimizer& optimizer);
   static std::uint32_t weight_of(std::int64_t samples);
   void expect_rule() const;
+  void say_settings();
 
   ModuleReplica* replica_ = nullptr;  ///< of the training
   OptimizerRule rule_;                ///< at the beginning
+  std::string settings_ = {};         ///< of the last step
   Training training_;
   std::optional<detail::OverlappedPasses> passes_ = {};  ///< with option overlap on
 };
@@ -385,11 +387,21 @@ inline std::uint32_t DistributedOptimizer::weight_of(std::int64_t samples) {
 inline void DistributedOptimizer::step(std::int64_t samples) {
   const std::uint32_t weight = weight_of(samples);
   expect_rule();
+  say_settings();
   if (passes_) {
     passes_->end_pass(weight);
   }
   replica_->collect();
   training_.step(weight);
+}
+
+/// The library compares them with those of the other workers.
+inline void DistributedOptimizer::say_settings() {
+  std::string settings = step_settings_of(replica_->optimizer());
+  if (settings != settings_) {
+    settings_ = std::move(settings);
+    training_.use_settings(replica_->learning_rates().front(), detail::checksum_of(settings_));
+  }
 }
 
 inline void DistributedOptimizer::expect_rule() const {

@@ -78,6 +78,16 @@ class Training {
     check(syncopate_training_gradients_ready(training_, first, count));
   }
 
+  /// From now on steps are taken with these settings of the program's optimizer: the learning rate
+  /// of its first group, and a checksum, other than 0, of all settings of all groups. Where workers
+  /// share gradients, a step with other settings than those of the others ends the job for all by a
+  /// ConfigError.
+  void use_settings(double learning_rate, std::uint32_t checksum) {
+    if (!own_) {
+      check(syncopate_training_use_settings(training_, learning_rate, checksum));
+    }
+  }
+
   /// The replica holds the mean gradient of `samples` samples. Returns when it holds the parameters
   /// for the next step. Errors: the error that ended the job; Cancelled, when the user has ended
   /// it; ConfigError, after `finish`, and for another number of samples than its pass began with.

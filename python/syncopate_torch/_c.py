@@ -139,6 +139,7 @@ _SIGNATURES = {
     "training_begin_pass": (None, [c_void_p, c_uint32]),
     "training_gradients_ready": (None, [c_void_p, c_uint64, c_uint64]),
     "training_step": (None, [c_void_p, c_uint32]),
+    "training_use_settings": (None, [c_void_p, c_double, c_uint32]),
     "training_step_alone": (None, [c_void_p, c_uint32, c_int]),
     "training_take_replica": (None, [c_void_p]),
     "training_finish": (None, [c_void_p]),

@@ -23,6 +23,7 @@ from syncopate_torch.resting_sum import RestingSum
 from syncopate_torch.rules import rule_of, settings_of, standing_for
 from syncopate_torch.same_module import expect_same_to_train
 from syncopate_torch.step_hooks import has_step_hooks, with_step_hooks
+from syncopate_torch.step_settings import StepSettings
 from syncopate_torch.summary import row_of
 from syncopate_torch.weights import whole_weight
 
@@ -87,6 +88,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
                                      ending_error(), os.getpid())
         overlaps = _c.call("training_overlaps", self._training)
         self._hooks = GradientHooks(job, self._replica, self._training, batch_size) if overlaps else None
+        self._settings = StepSettings(optimizer) if self.shares_gradients else None
         if self.shares_gradients:
             # Of gradients, and of overflows: made now, with all workers, since some may use them before
             # others do.
@@ -156,6 +158,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             weight = self._hooks.end_pass(weight)
         weight = whole_weight(self._usual_weight() if weight is None else weight)
         self._expect_rule()
+        self._say_settings()
         self._alignment.resume()
         self._replica.collect()
         rounds = self._progress.rounds
@@ -218,6 +221,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._replica.called(_c.call, "training_take_replica", self._training)
 
     def _step_without_samples(self):
+        self._say_settings()
         self._replica.collect()
         self._take(0)
         self._replica.zero_gradients()
@@ -291,6 +295,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def expect_no_pass(self, what):
         if self._hooks is not None:
             self._hooks.expect_none_under_way(what)
+
+    def _say_settings(self):
+        """The library compares them with those of the other workers, where all take the same steps."""
+        changed = self._settings.changed() if self._settings is not None else None
+        if changed is not None:
+            _c.call("training_use_settings", self._training, *changed)
 
     def _expect_rule(self):
         # In this order: to read a rate in a tensor on a device would make each step wait for the device.

@@ -49,13 +49,13 @@ def expect_whole_steps(optimizer):
 # Of an epsilon, and of a weight decay.
 _MOST = 1000
 # Of a group, what a rule depends on beside the rate.
-_SETTINGS = ("momentum", "dampening", "nesterov", "weight_decay", "betas", "eps", "amsgrad", "alpha", "centered", "lr_decay",
+SETTINGS = ("momentum", "dampening", "nesterov", "weight_decay", "betas", "eps", "amsgrad", "alpha", "centered", "lr_decay",
              "maximize")
 
 
 def settings_of(optimizer):
     """What the rule of an optimizer depends on beside the rates of its groups."""
-    return [{name: group[name] for name in _SETTINGS if name in group} for group in optimizer.param_groups]
+    return [{name: group[name] for name in SETTINGS if name in group} for group in optimizer.param_groups]
 
 
 def standing_for(optimizer):

@@ -52,6 +52,12 @@ enum class PassDetail {
   operators,  ///< also at each operator: a pass of a small network takes 10 % longer
 };
 
+/// The settings of an optimizer, in short.
+struct StepSettings {
+  double learning_rate = 0;    ///< of its first group
+  std::uint32_t checksum = 0;  ///< of all settings of all groups; 0: they are not known
+};
+
 /// One copy of the model, on one device, with the user's own optimizer.
 ///
 /// Parameters, gradients and buffers are one contiguous vector each, and the model's tensors are
@@ -75,6 +81,10 @@ class Replica {
   /// host can access. Earlier results of `view` become invalid. Errors: DataError; a vector for
   /// which there is no shared memory is not moved.
   virtual void move_into(SharedMemory& /*memory*/) {}
+
+  /// What decides a step of its optimizer beside gradient and state; the same on all workers that
+  /// share gradients.
+  virtual StepSettings step_settings() const { return {}; }
 
   /// True if `backward` reports gradients to a sink. Such a replica has its gradient in host
   /// memory.

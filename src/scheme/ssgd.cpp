@@ -53,10 +53,13 @@ GradientSink* Ssgd::before_backward(Replica& replica, std::uint32_t samples) {
 Outcome Ssgd::after_backward(Replica& replica, const StepFacts& facts) {
   const Clock& clock = averaging_.group().world();
   ++round_.value;
+  StepInfo info = step_info_of(facts);
+  info.settings = replica.step_settings();
   const Averaging::Result result =
-      averaging_.synchronize(round_, step_info_of(facts),
+      averaging_.synchronize(round_, info,
                              {.model = replica.view(ReplicaVector::grads),
                               .buffers = replica.view(ReplicaVector::buffers)});
+  expect_same_settings(result.round_info.infos);
   replica.store(ReplicaVector::grads);
   replica.store(ReplicaVector::buffers);
   const TimePoint averaged = clock.now();

@@ -1,17 +1,22 @@
 #include "scheme/step_info_exchange.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "base/bytes.hpp"
+#include "base/errors.hpp"
 #include "collective/basic_collectives.hpp"
 
 namespace syncopate {
 namespace {
 
 /// As a step info travels: u64 samples, f64 loss sum, i64 pause in ns, 6 flags (stop, evaluate,
-/// checkpoint, ready, left, has buffers), 2 zeros, i64 duration in ns, f64 weight, f64 progress.
-constexpr std::size_t step_info_bytes = 56;
+/// checkpoint, ready, left, has buffers), 2 zeros, i64 duration in ns, f64 weight, f64 progress,
+/// f64 learning rate, u32 checksum of settings, 4 zeros.
+constexpr std::size_t step_info_bytes = 72;
 
 std::array<std::byte, step_info_bytes> pack(const StepInfo& info) {
   std::array<std::byte, step_info_bytes> bytes{};
@@ -28,7 +33,10 @@ std::array<std::byte, step_info_bytes> pack(const StepInfo& info) {
       .put_zeros(2)
       .put(std::int64_t{info.took.count()})
       .put(info.weight)
-      .put(info.progress);
+      .put(info.progress)
+      .put(info.settings.learning_rate)
+      .put(info.settings.checksum)
+      .put_zeros(4);
   return bytes;
 }
 
@@ -48,6 +56,8 @@ StepInfo unpack(std::span<const std::byte> bytes) {
   info.took = Duration(reader.take<std::int64_t>());
   info.weight = reader.take<double>();
   info.progress = reader.take<double>();
+  info.settings.learning_rate = reader.take<double>();
+  info.settings.checksum = reader.take<std::uint32_t>();
   return info;
 }
 
@@ -88,6 +98,32 @@ SyncRound combine_step_infos(const std::vector<StepInfo>& infos) {
   sync_round.agreed.stop |=
       std::ranges::all_of(infos, [](const StepInfo& info) { return info.requests.left; });
   return sync_round;
+}
+
+void expect_same_settings(const std::vector<StepInfo>& infos) {
+  const auto known = [](const StepInfo& info) { return info.settings.checksum != 0; };
+  const auto first = std::ranges::find_if(infos, known);
+  const auto other = std::ranges::find_if(infos, [&](const StepInfo& info) {
+    return known(info) && info.settings.checksum != first->settings.checksum;
+  });
+  if (other == infos.end()) {
+    return;
+  }
+  const auto rank = [&](auto info) { return info - infos.begin(); };
+  const auto rate = [](auto info) { return fmt::format("{:g}", info->settings.learning_rate); };
+  const std::string found =
+      rate(first) != rate(other)
+          ? fmt::format("the learning rate is {} on worker {} and {} on worker {}", rate(first),
+                        rank(first), rate(other), rank(other))
+          : fmt::format(
+                "momentum, weight decay, parameter groups or another setting differs between "
+                "workers {} and {}",
+                rank(first), rank(other));
+  throw ConfigError(fmt::format(
+      "the workers share gradients, and their optimizers would take different steps: {}; "
+      "change settings on all workers at the same step, and a rate by what all know, such "
+      "as the mean of their losses",
+      found));
 }
 
 double total_weight(const std::vector<StepInfo>& infos) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "collective/group.hpp"
+#include "scheme/replica.hpp"
 #include "scheme/scheme.hpp"
 
 namespace syncopate {
@@ -20,6 +21,8 @@ struct StepInfo {
   double weight = 0;         ///< of this worker in the mean
   /// The length of its local steps (`LocalProgress`); 0 where changes are not normalised.
   double progress = 0;
+  StepSettings
+      settings{};  ///< of the step that follows; unset where workers have steps of their own
 };
 
 /// The step info of a worker that synchronizes after every step.
@@ -43,6 +46,11 @@ RoundInfo exchange_step_info(Group& group, const StepInfo& mine);
 /// The round that follows from the step infos, of one worker or more: total samples and loss, the
 /// longest pause, and the union of all requests; training ends where all workers have left. Pure.
 SyncRound combine_step_infos(const std::vector<StepInfo>& infos);
+
+/// Refuses workers whose next step, with the same gradient, would not be the same: their replicas
+/// would differ from then on. Step infos without settings fit to all. Pure.
+/// Errors: ConfigError, the same on every worker.
+void expect_same_settings(const std::vector<StepInfo>& infos);
 
 /// Σ w_j over the step infos, w_j their weights.
 double total_weight(const std::vector<StepInfo>& infos);

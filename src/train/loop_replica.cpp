@@ -37,8 +37,10 @@ PassResult LoopReplica::backward(const Batch& /*batch*/, GradientSink* sink) {
 
 PassResult LoopReplica::take_gradient(GradientSink* sink) {
   if (const auto step = loop_->next(progressed_, sink)) {
+    settings_ = step->settings;
     return {.samples = step->samples, .loss_sum = step->loss_sum};
   }
+  settings_ = {};  // a schedule may change them when the loop has left
   const std::span<float> grads = view(ReplicaVector::grads);
   std::ranges::fill(grads, 0.0F);
   store(ReplicaVector::grads);

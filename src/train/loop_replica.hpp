@@ -28,6 +28,8 @@ class LoopReplica : public Replica {
   void attach(StepHandover& loop, const Job& job);
 
   bool reports_gradients() const final { return overlaps_; }
+  /// As the loop has said them with its step.
+  StepSettings step_settings() const final { return settings_; }
   /// True where a `view` is the model's own memory, so that it costs nothing.
   virtual bool is_in_host_memory() const { return true; }
 
@@ -55,6 +57,7 @@ class LoopReplica : public Replica {
   bool overlaps_ = false;
   double base_rate_ = 0;
   double rate_factor_ = 1;
+  StepSettings settings_;
   std::function<void()> progressed_;
 };
 

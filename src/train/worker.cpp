@@ -12,6 +12,7 @@
 #include "scheme/scheme_spec.hpp"
 #include "train/initial_state.hpp"
 #include "train/member_roles.hpp"
+#include "train/same_model.hpp"
 #include "train/trainer.hpp"
 
 namespace syncopate {
@@ -105,6 +106,7 @@ class WorkerSetup {
   std::optional<LoopState> loop() const { return loop_state_in(own_); }
   std::optional<wire::PacerMemory> pacer() const;
   const States& states() const { return own_; }
+  Group& workers() { return workers_; }
   double stand_alone_throughput() const { return stand_alone_throughput_; }
   std::unique_ptr<Scheme> make_scheme();
 
@@ -350,6 +352,9 @@ void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOp
          .stand_alone_throughput = setup.stand_alone_throughput(),
          .loop = options.loop});
     trainer.run();
+    if (options.loop != nullptr) {
+      expect_same_model(setup.workers(), replica);
+    }
     wire::Leave leave;
     *leave.mutable_last() = trainer.last_status();
     link.leave(leave);

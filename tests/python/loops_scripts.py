@@ -74,6 +74,32 @@ def take_step(optimizer, network, points, labels):
     optimizer.step()
 
 
+def steps_with_other_settings(scheme, name, value):
+    """Worker 1 gives its optimizer another setting before the third step."""
+    job = syncopate.init(scheme)
+    points, labels, network = problem()
+    sgd = torch.optim.SGD(network.parameters(), lr=0.2, momentum=0.9)
+    optimizer = job.DistributedOptimizer(sgd, network, batch_size=8)
+    for step in range(4):
+        if step == 2 and job.rank == 1:
+            sgd.param_groups[0][name] = float(value)
+        take_step(optimizer, network, points, labels)
+    optimizer.finish()
+    say(rank=job.rank, parameters=parameters_of(network))
+
+
+def changes_its_module(value):
+    """Every worker sets a bias in the middle of training: worker 1 to `value`, the other one to 1."""
+    job = syncopate.init()
+    points, labels, network = problem()
+    optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.2), network, batch_size=8)
+    take_step(optimizer, network, points, labels)
+    with torch.no_grad():
+        network[0].bias.fill_(float(value) if job.rank == 1 else 1)
+    optimizer.finish()
+    say(rank=job.rank, parameters=parameters_of(network))
+
+
 def shows_a_batch(scheme):
     """Worker 0 looks at the first batch before the training and after the first epoch; then come whole epochs."""
     job = syncopate.init(scheme)

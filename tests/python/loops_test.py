@@ -105,6 +105,27 @@ class UnequalLoops(ScriptTest):
             self.assert_near(facts["parameters"], scripts.parameters_of(network))
 
 
+class Drifting(Launched):
+    def assert_refused(self, words, *call):
+        done = self.launch(2, *call)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(words, done.stderr.splitlines()[-1])
+
+    def test_settings_that_differ_end_a_job_whose_workers_share_gradients(self):
+        rates = "the learning rate is 0.2 on worker 0 and 0.1 on worker 1"
+        self.assert_refused(rates, "steps_with_other_settings", "ssgd", "lr", 0.1)
+        self.assert_refused("differs between workers 0 and 1", "steps_with_other_settings", "ssgd", "weight_decay", 0.1)
+
+    def test_settings_may_differ_where_each_worker_has_steps_of_its_own(self):
+        first, second = self.facts(self.launch(2, "steps_with_other_settings", "local-sgd", "lr", 0.1))
+        self.assertEqual(first["parameters"], second["parameters"])
+
+    def test_a_job_ends_with_one_model_or_an_error(self):
+        self.assert_refused("that of worker 1 is not that of worker 0", "changes_its_module", 2)
+        first, second = self.facts(self.launch(2, "changes_its_module", 1))
+        self.assertEqual(first["parameters"], second["parameters"])
+
+
 class Resumed(Launched):
     def test_a_job_goes_on_whose_workers_have_unequal_rates(self):
         schemes = ("esync", "easgd")

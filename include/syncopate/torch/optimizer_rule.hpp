@@ -10,6 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
+#include <locale>
+#include <sstream>
 #include <string>
 #include <syncopate/error.hpp>
 #include <syncopate/torch/flat.hpp>
@@ -123,6 +126,15 @@ inline OptimizerRule rule_of(const torch::optim::OptimizerOptions& options) {
   return no_rule("it knows SGD, RMSprop, Adam, AdamW and Adagrad of libtorch alone");
 }
 
+/// Of a text, and never 0: FNV-1a (Fowler, Noll and Vo).
+inline std::uint32_t checksum_of(const std::string& text) {
+  std::uint32_t sum = 2166136261U;
+  for (const char character : text) {
+    sum = (sum ^ static_cast<unsigned char>(character)) * 16777619U;
+  }
+  return sum == 0 ? 1 : sum;
+}
+
 /// True if a group of the optimizer has the parameter.
 inline bool has_parameter(const torch::optim::Optimizer& optimizer,
                           const torch::Tensor& parameter) {
@@ -154,6 +166,21 @@ inline OptimizerRule rule_of(const torch::optim::Optimizer& optimizer) {
     }
   }
   return rule;
+}
+
+/// What a step of an optimizer depends on beside gradients and state, of all its groups. The rates
+/// have six digits: hosts may compute the last one of a schedule differently.
+inline std::string step_settings_of(const torch::optim::Optimizer& optimizer) {
+  std::ostringstream text;
+  text.imbue(std::locale::classic());
+  for (const auto& group : optimizer.param_groups()) {
+    text << group.params().size() << " lr " << group.options().get_lr();
+    for (const auto& [name, value] : detail::rule_of(group.options()).options) {
+      text << ' ' << name << ' ' << value;
+    }
+    text << '\n';
+  }
+  return text.str();
 }
 
 /// The same for a server that takes steps for all of `trained`.

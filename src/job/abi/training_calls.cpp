@@ -75,6 +75,14 @@ syncopate_status syncopate_training_gradients_ready(syncopate_training* training
       [&] { abi::given(training, "training").training.gradients_ready(first, count); });
 }
 
+syncopate_status syncopate_training_use_settings(syncopate_training* training, double learning_rate,
+                                                 uint32_t checksum) {
+  return abi::call([&] {
+    abi::given(training, "training")
+        .training.use_settings({.learning_rate = learning_rate, .checksum = checksum});
+  });
+}
+
 syncopate_status syncopate_training_step(syncopate_training* training, uint32_t samples) {
   return abi::call([&] { abi::given(training, "training").training.step(samples); });
 }

@@ -172,6 +172,11 @@ class LoopTraining {
   /// for values that were reported before, and without `begin_pass`.
   void gradients_ready(std::size_t first, std::size_t count);
 
+  /// From now on steps are taken with these settings of the program's optimizer. Where workers
+  /// share gradients, a step with other settings than those of the other workers ends the job by a
+  /// ConfigError. A program that never says them answers for this itself.
+  void use_settings(const StepSettings& settings);
+
   /// The replica holds the mean gradient of `samples` samples. Returns when it holds the parameters
   /// for the next step. Errors: the error that ended the job; Cancelled, when the user has ended
   /// it; ConfigError, after `finish`, and for another number of samples than the pass began with.

@@ -200,6 +200,12 @@ class LoopTraining::Worker {
     }
   }
 
+  void use_settings(const StepSettings& settings) {
+    const LoopJob::Member::Use use(*job_);
+    expect_unfinished();
+    settings_ = settings;
+  }
+
   bool is_of_this_process() const { return job_->is_of_this_process(); }
   void abandon(const std::string& reason) { loop_.abandon(reason); }
 
@@ -240,7 +246,7 @@ class LoopTraining::Worker {
     if (replica_) {
       take_alone(samples, has_finite_gradient());
     } else {
-      loop_.step({.samples = samples});
+      loop_.step({.samples = samples, .settings = settings_});
     }
   }
 
@@ -297,6 +303,7 @@ class LoopTraining::Worker {
   bool overlaps_ = false;
   bool finished_ = false;
   std::optional<std::uint32_t> pass_;  ///< the samples with which one has begun
+  StepSettings settings_;              ///< of the program's optimizer
   std::exception_ptr failure_;         ///< written by the task, read once it has ended
   StepHandover loop_;
   std::unique_ptr<LoopReplica> replica_;  ///< of a job of one process; else the worker has it
@@ -342,6 +349,10 @@ void LoopTraining::begin_pass(std::uint32_t samples) {
 
 void LoopTraining::gradients_ready(std::size_t first, std::size_t count) {
   worker_->gradients_ready(first, count);
+}
+
+void LoopTraining::use_settings(const StepSettings& settings) {
+  worker_->use_settings(settings);
 }
 
 void LoopTraining::step(std::uint32_t samples) {

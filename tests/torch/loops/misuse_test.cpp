@@ -15,6 +15,7 @@
 namespace syncopate::test {
 namespace {
 
+using testing::Each;
 using testing::HasSubstr;
 
 /// True if the child of `fork` that runs `body` finds it true.
@@ -79,6 +80,45 @@ TEST(MisuseTest, ByTwoThreadsAtOnce) {
     EXPECT_NO_THROW(job.share(8, 2));
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+/// Worker `rank` computes a gradient of its own.
+void compute(Linear& net, std::uint32_t rank) {
+  net.forward(torch::full({4, 6}, 1 + static_cast<double>(rank))).sum().backward();
+}
+
+TEST(MisuseTest, ByStepsOfTheModulesOwnOptimizer) {
+  ThreadedPrograms programs(2);
+  const auto errors = programs.run([](const JobEntry& entry) {
+    TorchJob job = init({.entry = entry});
+    Linear net;
+    torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1));
+    DistributedOptimizer optimizer(job, net, sgd, {.batch_size = 4});
+    compute(net, entry.rank);
+    sgd.step();
+    optimizer.finish();
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("the job ends with several models: that of worker 1 is not "
+                                     "that of worker 0.")));
+}
+
+TEST(MisuseTest, ByLearningRatesThatDiffer) {
+  ThreadedPrograms programs(2);
+  const auto errors = programs.run([](const JobEntry& entry) {
+    TorchJob job = init({.entry = entry});
+    Linear net;
+    torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1));
+    DistributedOptimizer optimizer(job, net, sgd, {.batch_size = 4});
+    for (int step = 0; step < 3; ++step) {
+      optimizer.zero_grad();
+      compute(net, entry.rank);
+      if (step == 2 && entry.rank == 1) {
+        sgd.param_groups().front().options().set_lr(0.05);
+      }
+      optimizer.step();
+    }
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("the learning rate is 0.1 on worker 0 and 0.05 on worker 1")));
 }
 
 TEST(MisuseTest, AfterAMove) {

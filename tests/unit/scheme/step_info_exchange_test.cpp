@@ -4,14 +4,20 @@
 
 #include "scheme/step_info_exchange.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "base/errors.hpp"
 #include "scheme/local_rounds.hpp"
 
 namespace syncopate {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::HasSubstr;
 
 TEST(Conclude, AddsSamplesAndLossAndTakesTheLongestPause) {
   const SyncRound sync_round = combine_step_infos({{.samples = 64, .loss_sum = 10, .paused = 1s},
@@ -35,6 +41,29 @@ TEST(Conclude, EndsOnceEveryWorkerHasLeft) {
   EXPECT_FALSE(combine_step_infos({left, stays}).agreed.stop);
   EXPECT_FALSE(combine_step_infos({stays, left}).agreed.left);
   EXPECT_TRUE(combine_step_infos({left, left}).agreed.stop);
+}
+
+std::string refusal_of(const std::vector<StepInfo>& infos) {
+  try {
+    expect_same_settings(infos);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(SameSettings, FitToOnesThatNobodyKnows) {
+  EXPECT_EQ(refusal_of({{}, {}}), "");
+  EXPECT_EQ(refusal_of({{}, {.settings = {0.1, 7}}, {.settings = {0.1, 7}}, {}}), "");
+}
+
+TEST(SameSettings, AreRefusedWithTheWorkersWhoseRatesDiffer) {
+  EXPECT_THAT(refusal_of({{.settings = {0.1, 7}}, {}, {.settings = {0.05, 8}}}),
+              HasSubstr("the learning rate is 0.1 on worker 0 and 0.05 on worker 2"));
+  EXPECT_THAT(
+      refusal_of({{}, {.settings = {0.1, 7}}, {.settings = {0.1, 8}}}),
+      HasSubstr("momentum, weight decay, parameter groups or another setting differs between "
+                "workers 1 and 2"));
 }
 
 TEST(WeightOfChange, IsTheWorkersWeightWhereNothingIsNormalised) {

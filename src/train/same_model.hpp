@@ -1,0 +1,14 @@
+#pragma once
+
+#include "collective/group.hpp"
+#include "scheme/replica.hpp"
+
+namespace syncopate {
+
+/// At the end of a job, whose workers then have the same model, unless the loop of a program has
+/// changed its own outside of the job's steps. A collective.
+///
+/// Errors: ConfigError, on all workers: it names those whose model differs from that of rank 0.
+void expect_same_model(Group& workers, Replica& replica);
+
+}  // namespace syncopate
