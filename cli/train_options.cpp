@@ -269,8 +269,9 @@ TrainCommand job_of(const CLI::App& app, const Handlers& handlers) {
   const auto launch = own_launch();
   if (launch) {
     facts.ranks = launch->size;
-    facts.mpi = launch->mpi && (config.transport == TransportKind::mpi ||
-                                mpi::is_built(*launch->mpi, chosen_mpi_modules()));
+    // A job that requires a module which is missing is refused by the module's name.
+    facts.mpi =
+        launch->mpi && (requires_mpi(config) || mpi::is_built(*launch->mpi, chosen_mpi_modules()));
   }
   if (!config.cluster.empty()) {
     config.cluster = find_cluster_file(config.cluster, installed_clusters());

@@ -87,7 +87,7 @@ class LaunchersTest(LaunchedTest):
 
     def test_mpi_without_its_launcher_is_refused(self):
         self.assert_refused(self.train(*SMALL, "--workers", "2", "--transport", "mpi"), "transport mpi", "mpirun")
-        self.assert_refused(self.train(*SMALL, "--workers", "2", "--aggregate", "mpi"), "aggregate mpi", "transport mpi")
+        self.assert_refused(self.train(*SMALL, "--workers", "2", "--aggregate", "mpi"), "aggregate mpi", "mpirun")
 
     def test_ranks_that_do_not_come_together_are_told_why(self):
         """A launcher's environment without the launcher, as a program of another MPI sees it."""
@@ -99,9 +99,11 @@ class LaunchersTest(LaunchedTest):
 
     def test_a_module_that_is_not_there_is_named(self):
         nowhere = {**os.environ, "SYNCOPATE_MPI_MODULES": str(self.folder)}
-        done = self.launch("MPICH", 2, *SMALL, "--transport", "mpi", env=nowhere)
-        self.assert_printed_once(done, "expected the module for MPICH, syncopate-mpi-mpich.so")
-        self.assertIn("libmpich-dev", done.stderr)
+        for option in ("--transport", "--aggregate"):
+            with self.subTest(option):
+                done = self.launch("MPICH", 2, *SMALL, option, "mpi", env=nowhere)
+                self.assert_printed_once(done, "expected the module for MPICH, syncopate-mpi-mpich.so")
+                self.assertIn("libmpich-dev", done.stderr)
 
     def test_without_a_module_ranks_of_one_host_meet_over_sockets(self):
         nowhere = {**os.environ, "SYNCOPATE_MPI_MODULES": str(self.folder)}

@@ -104,6 +104,11 @@ bool averages_workers(const TrainConfig& config) {
   return traits_of(config).topology == Topology::allreduce;
 }
 
+bool requires_mpi(const TrainConfig& config) {
+  return config.transport == TransportKind::mpi ||
+         (averages_workers(config) && config.scheme_options[option::aggregate] == Aggregate::mpi);
+}
+
 bool has_server(const TrainConfig& config) {
   return server_keeps_model(config) ||
          (averages_workers(config) &&

@@ -189,6 +189,8 @@ SchemeTraits traits_of(const TrainConfig& config);
 bool is_paced(const TrainConfig& config);
 /// True where workers take a mean over all of them.
 bool averages_workers(const TrainConfig& config);
+/// True if the options require MPI: its transport, or its allreduce, which needs that.
+bool requires_mpi(const TrainConfig& config);
 /// True where the job has a parameter server.
 bool has_server(const TrainConfig& config);
 /// True where a parameter server holds the model, and does not only reduce.

@@ -252,13 +252,12 @@ void check_aggregate(const TrainConfig& config) {
 /// Errors: ConfigError, for MPI without ranks that an MPI launcher has started.
 void resolve_transport(TrainConfig& config, const ConfigFacts& facts) {
   if (config.transport == TransportKind::automatic) {
-    config.transport = facts.mpi ? TransportKind::mpi : TransportKind::shm;
+    config.transport = facts.mpi || requires_mpi(config) ? TransportKind::mpi : TransportKind::shm;
   }
   if (config.transport == TransportKind::mpi && !facts.mpi) {
     throw ConfigError(
-        "transport mpi needs an MPI launcher: start the job by mpirun, or by srun with "
-        "--mpi=pmix "
-        "or --mpi=pmi2");
+        "transport mpi, which aggregate mpi requires, needs an MPI launcher: start the job by "
+        "mpirun, or by srun with --mpi=pmix or --mpi=pmi2");
   }
 }
 
