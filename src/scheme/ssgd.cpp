@@ -59,11 +59,11 @@ Outcome Ssgd::after_backward(Replica& replica, const StepFacts& facts) {
       averaging_.synchronize(round_, info,
                              {.model = replica.view(ReplicaVector::grads),
                               .buffers = replica.view(ReplicaVector::buffers)});
-  expect_same_settings(result.round_info.infos);
   replica.store(ReplicaVector::grads);
   replica.store(ReplicaVector::buffers);
   const TimePoint averaged = clock.now();
   if (result.round_info.sync_round.samples > 0) {  // else not even a momentum changes the model
+    expect_same_settings(result.round_info.infos);
     replica.local_step();
   }
   balance(result.round_info.infos);

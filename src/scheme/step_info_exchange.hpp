@@ -21,8 +21,8 @@ struct StepInfo {
   double weight = 0;         ///< of this worker in the mean
   /// The length of its local steps (`LocalProgress`); 0 where changes are not normalised.
   double progress = 0;
-  StepSettings
-      settings{};  ///< of the step that follows; unset where workers have steps of their own
+  /// Of the step that follows; unset where workers have steps of their own.
+  StepSettings settings{};
 };
 
 /// The step info of a worker that synchronizes after every step.

@@ -5,6 +5,10 @@
 
 namespace syncopate {
 
+/// The relative distance up to which two replicas are one model. Replicas that step with the same
+/// gradients on a CPU and on a GPU, or on CPUs of several kinds, round differently.
+inline constexpr double most_by_rounding = 0.01;
+
 /// At the end of a job, whose workers then have the same model, unless the loop of a program has
 /// changed its own outside of the job's steps. A collective.
 ///

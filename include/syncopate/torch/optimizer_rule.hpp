@@ -126,7 +126,7 @@ inline OptimizerRule rule_of(const torch::optim::OptimizerOptions& options) {
   return no_rule("it knows SGD, RMSprop, Adam, AdamW and Adagrad of libtorch alone");
 }
 
-/// Of a text, and never 0: FNV-1a (Fowler, Noll and Vo).
+/// The checksum FNV-1a (Fowler, Noll and Vo) of a text, which is never 0.
 inline std::uint32_t checksum_of(const std::string& text) {
   std::uint32_t sum = 2166136261U;
   for (const char character : text) {
