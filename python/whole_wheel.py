@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
-    """Without it pip would build the wheel for its name and version, and again to install it."""
+    """Without it pip builds the wheel for its name and version, and shows that it prepares metadata."""
     os.chdir(ROOT / "python")
     return build_meta.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
 
@@ -20,8 +20,8 @@ def _announce():
     """pip keeps what a build prints until it fails: a terminal shows this beside it."""
     try:
         with open("/dev/tty", "w", encoding="utf-8") as terminal:
-            terminal.write("\nsyncopate-torch: compiling the library and its programs in build/release, which takes minutes, and "
-                           "half an hour on two processors; `pip install -v .` shows each step\n")
+            terminal.write("\nsyncopate-torch: compiling the library and its programs in build/release, which takes minutes; "
+                           "`pip install -v .` shows each step\n")
     except OSError:
         pass  # there is no terminal
 
