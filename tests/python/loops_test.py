@@ -125,6 +125,10 @@ class Drifting(Launched):
         first, second = self.facts(self.launch(2, "changes_its_module", 1))
         self.assertEqual(first["parameters"], second["parameters"])
 
+    def test_devices_that_round_differently_have_one_model(self):
+        first, second = self.facts(self.launch(2, "changes_its_module", 1.0001))
+        self.assertNotEqual(first["parameters"], second["parameters"])
+
 
 class Resumed(Launched):
     def test_a_job_goes_on_whose_workers_have_unequal_rates(self):
