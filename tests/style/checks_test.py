@@ -161,11 +161,11 @@ class Layers(Checks):
         self.write("src/job/members/a.cpp", '#include "job/spec/x.hpp"\n#include "job/launch/x.hpp"\n')
         self.write("src/job/host/a.cpp", '#include "job/launch/x.hpp"\n#include "job/roles/x.hpp"\n')
         self.write("src/job/roles/a.cpp", '#include "job/host/x.hpp"\n#include "cli/handlers.hpp"\n')
-        self.write("sim/a.cpp", '#include "job/members/x.hpp"\n#include "job/host/x.hpp"\n')
+        self.write("sim/job/a.cpp", '#include "job/members/x.hpp"\n#include "job/host/x.hpp"\n')
         self.write("cli/view/a.cpp", '#include "job/launch/x.hpp"\n#include "job/roles/x.hpp"\n')
         self.assertEqual(
             self.found(layers.check),
-            ["cli/view/a.cpp:2", "sim/a.cpp:2", "src/job/host/a.cpp:2", "src/job/members/a.cpp:2", "src/job/roles/a.cpp:2"],
+            ["cli/view/a.cpp:2", "sim/job/a.cpp:2", "src/job/host/a.cpp:2", "src/job/members/a.cpp:2", "src/job/roles/a.cpp:2"],
         )
 
     def test_a_header_that_is_not_there(self):

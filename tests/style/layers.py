@@ -50,9 +50,10 @@ BESIDE_SRC = {
     "include": [],  # what is installed includes only what is installed, by <syncopate/…>
     "examples": [],
     **{leaf: [*SRC, *BELOW_CLI[leaf], *below, leaf] for leaf, below in CLI.items()},
-    "sim": SRC + ["job/members", "sim"],
+    "sim": [*SRC[: SRC.index("runtime") + 1], "sim"],
+    "sim/job": [*SRC, "job/members", "sim", "sim/job"],
     "bench": SRC + ["torch", *CLI, "sim", "bench"],
-    "tests": SRC + ["torch", *JOB, *CLI, "sim", "tests"],
+    "tests": SRC + ["torch", *JOB, *CLI, "sim", "sim/job", "tests"],
 }
 
 # Where a job is put together, in the real world or in the simulated one.
@@ -90,8 +91,8 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">]', re.MULTI
 def folder_of(path):
     """The folder of `path` in the order: wire for src/wire/x.hpp, job/spec for src/job/spec/x.hpp, cli for cli/x.hpp."""
     parts = path.parts[1:] if path.parts[0] == "src" else path.parts
-    has_leaves = parts[0] in ("job", "cli") and len(parts) > 2
-    return "/".join(parts[:2]) if has_leaves else parts[0]
+    leaf = "/".join(parts[:2])
+    return leaf if len(parts) > 2 and (parts[0] in ("job", "cli") or leaf in BESIDE_SRC) else parts[0]
 
 
 def allowed(folder):
@@ -102,7 +103,7 @@ def allowed(folder):
 
 
 def composes(path, target):
-    return target == "sim" and path.parent.as_posix() == WORLD_COMPOSER
+    return target in ("sim", "sim/job") and path.parent.as_posix() == WORLD_COMPOSER
 
 
 def own_include(root, path, name):

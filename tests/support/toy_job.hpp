@@ -4,7 +4,7 @@
 #include <string>
 
 #include "checkpoint/safetensors.hpp"
-#include "sim/simulated_job.hpp"
+#include "sim/job/simulated_job.hpp"
 
 namespace syncopate {
 

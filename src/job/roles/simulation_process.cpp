@@ -7,7 +7,7 @@
 #include "job/launch/event_pipe.hpp"
 #include "job/launch/exit_status.hpp"
 #include "job/roles/processes.hpp"
-#include "sim/simulated_job.hpp"
+#include "sim/job/simulated_job.hpp"
 #include "transport/steady_time.hpp"
 
 namespace syncopate {

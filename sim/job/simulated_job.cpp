@@ -1,4 +1,4 @@
-#include "sim/simulated_job.hpp"
+#include "sim/job/simulated_job.hpp"
 
 #include <utility>
 
