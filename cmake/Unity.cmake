@@ -31,7 +31,7 @@ compile_alone(syncopate_job_spec src/job/spec/networks.cpp)
 compile_alone(syncopate_torch torch/models/registry.cpp)
 # A program gets a library's object files as a whole. What knows control messages is apart from the rest, so
 # that `syncopate` needs no protobuf (process_command_line_test).
-all_alone(syncopate_cli_bench)
+compile_alone(syncopate_cli_bench cli/bench/sizes.cpp)
 compile_alone(syncopate_pacer src/pacer/pacer.cpp src/pacer/pacer_control.cpp)
 compile_alone(syncopate_report src/report/recorder.cpp src/report/summary.cpp src/report/job_trace.cpp
               src/report/scalar_log.cpp src/report/event_file.cpp)

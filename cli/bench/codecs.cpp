@@ -82,7 +82,7 @@ void add_cases(std::vector<Case>& cases, const std::string& level, std::size_t v
   }
 }
 
-void measure(std::size_t values, const Effort& effort, BenchReporter& reporter) {
+void measure_codecs(std::size_t values, const Effort& effort, BenchReporter& reporter) {
   std::vector<Case> cases;
   add_cases(cases, "L2", cached_values);
   add_cases(cases, "memory", values);
@@ -98,7 +98,7 @@ void measure(std::size_t values, const Effort& effort, BenchReporter& reporter) 
 int bench_codecs(const BenchCommand& command) {
   return run_processes({"codecs"}, command.form, [&](std::uint32_t, BenchReporter& reporter) {
     for (const std::size_t bytes : command.bytes) {
-      measure(bytes / sizeof(float), command.effort, reporter);
+      measure_codecs(bytes / sizeof(float), command.effort, reporter);
     }
   });
 }

@@ -61,7 +61,7 @@ void add_update_rules(std::vector<Case>& cases, Vectors& vectors) {
   }
 }
 
-void measure(std::size_t values, const Effort& effort, BenchReporter& reporter) {
+void measure_kernels(std::size_t values, const Effort& effort, BenchReporter& reporter) {
   Vectors vectors{std::vector<float>(std::max(values, cached_values), 1e-3F),
                   std::vector<float>(std::max(values, cached_values), 1e-3F)};
   std::vector<Case> cases;
@@ -80,7 +80,7 @@ void measure(std::size_t values, const Effort& effort, BenchReporter& reporter) 
 int bench_kernels(const BenchCommand& command) {
   return run_processes({"kernels"}, command.form, [&](std::uint32_t, BenchReporter& reporter) {
     for (const std::size_t bytes : command.bytes) {
-      measure(bytes / sizeof(float), command.effort, reporter);
+      measure_kernels(bytes / sizeof(float), command.effort, reporter);
     }
   });
 }
