@@ -220,6 +220,10 @@ typedef enum syncopate_operation {
 /* A collective that goes on while its caller does something else; so do a send and a receive. */
 typedef struct syncopate_work syncopate_work;
 
+/* What the bytes of the group's next collective are, such as "float32"; at most 63 bytes. Where members say different things,
+ * all of them get SYNCOPATE_CONFIG_ERROR, in that collective or a later one. Without it bytes are bytes. */
+SYNCOPATE_API syncopate_status syncopate_next_type(syncopate_group *group, const char *type);
+
 /* Each collective takes `work`. NULL: it returns once the collective has ended. Else it returns at once and *work
  * stands for the collective, to be freed by syncopate_work_free; memory that it reads or writes stays as it is until
  * the collective has ended. Workers are named by their ranks in the group. */

@@ -73,6 +73,13 @@ class Group {
   /// The number of members.
   std::uint32_t size() const { return syncopate_group_size(handle()); }
 
+  /// What the bytes of the next collective are, such as "float32": members that say different
+  /// things get a ConfigError, all of them, in that collective or a later one. `broadcast` and
+  /// `allgather` of values and tensors say it themselves.
+  void next_type(const std::string& type) {
+    detail::check(syncopate_next_type(handle(), type.c_str()));
+  }
+
   /// Replaces `values` (float, double, Bfloat16, Float16, and integers of 8, 32 or 64 bits) by
   /// their reduction over all members: the same bits on each. Integers wrap around; values of
   /// bfloat16 and float16 are combined in float32.
@@ -128,11 +135,13 @@ class Group {
   /// Replaces `values`, of any type, by those of member `root`.
   template <class Values>
   void broadcast(Values&& values, std::uint32_t root = 0) {
+    next_type(detail::type_name<std::remove_const_t<detail::ValueOf<Values>>>());
     broadcast(static_cast<void*>(std::data(values)), detail::bytes_of(values), root);
   }
   /// As `broadcast`, but returns at once.
   template <class Values>
   CollectiveWork broadcast_async(Values&& values, std::uint32_t root = 0) {
+    next_type(detail::type_name<std::remove_const_t<detail::ValueOf<Values>>>());
     return broadcast_async(static_cast<void*>(std::data(values)), detail::bytes_of(values), root);
   }
   /// The same of `bytes` bytes.
@@ -159,7 +168,9 @@ class Group {
   /// The values of all members, by rank. Each passes as many.
   template <class Values>
   auto allgather(const Values& mine) {
-    std::vector<std::remove_const_t<detail::ValueOf<const Values>>> all(std::size(mine) * size());
+    using Value = std::remove_const_t<detail::ValueOf<const Values>>;
+    std::vector<Value> all(std::size(mine) * size());
+    next_type(detail::type_name<Value>());
     allgather(std::data(mine), detail::bytes_of(mine), all.data());
     return all;
   }

@@ -313,11 +313,13 @@ inline TensorWork TorchJob::broadcast_async(torch::Tensor tensor) {
 }
 
 inline TensorWork TorchJob::allgather_async(const torch::Tensor& tensor) {
+  everyone().next_type(detail::type_name(host));
   const torch::Tensor host = detail::host_values("allgather", tensor);
   std::vector<std::int64_t> shape = host.sizes().vec();
   shape.insert(shape.begin(), size());
   const torch::Tensor all = torch::empty(shape, host.options());
   return {allgather_async(host.data_ptr(), host.nbytes(), all.data_ptr()), {all, all, host}};
+  everyone().next_type(detail::type_name(host));
 }
 
 inline void TorchJob::broadcast_parameters(torch::nn::Module& module) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <string>
 #include <type_traits>
 
 namespace syncopate {
@@ -50,6 +51,23 @@ constexpr syncopate_type type_of() {
                   "values of float, double, Bfloat16, Float16, uint8_t, int8_t, int32_t or int64_t "
                   "can be reduced");
     return sizeof(Value) == 4 ? SYNCOPATE_INT32 : SYNCOPATE_INT64;
+  }
+}
+
+/// "float32", "int64"; empty for values that are no numbers.
+template <class Value>
+std::string type_name() {
+  if constexpr (std::is_same_v<Value, Bfloat16>) {
+    return "bfloat16";
+  } else if constexpr (std::is_same_v<Value, Float16>) {
+    return "float16";
+  } else if constexpr (std::is_arithmetic_v<Value>) {
+    const char* const kind = std::is_floating_point_v<Value> ? "float"
+                             : std::is_signed_v<Value>       ? "int"
+                                                             : "uint";
+    return kind + std::to_string(8 * sizeof(Value));
+  } else {
+    return "";
   }
 }
 

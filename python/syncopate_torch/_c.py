@@ -109,6 +109,7 @@ _SIGNATURES = {
     "reduce_scatter": (None, [c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p]),
     "broadcast": (None, [c_void_p, c_void_p, c_size_t, c_uint32, c_void_p]),
     "allgather": (None, [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p]),
+    "next_type": (None, [c_void_p, c_char_p]),
     "gather": (None, [c_void_p, c_void_p, c_size_t, c_void_p, c_uint32, c_void_p]),
     "scatter": (None, [c_void_p, c_void_p, c_size_t, c_void_p, c_uint32, c_void_p]),
     "alltoall": (None, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),

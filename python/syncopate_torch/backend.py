@@ -16,8 +16,8 @@ from torch._C._distributed_c10d import AllgatherOptions
 from syncopate_torch import _c, checks
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.futures import CallbackThread
-from syncopate_torch.group import (bytes_of, host_values, opened_group, operation, receiver_among, root_among, sender_among,
-                                   values)
+from syncopate_torch.group import (bytes_of, host_values, opened_group, operation, receiver_among, root_among,
+                                   say_type, sender_among, values)
 from syncopate_torch.kept_works import KeptWorks
 from syncopate_torch.mixed import backends_of, by_device, group_for, is_known
 from syncopate_torch.rendezvous import job_of_group
@@ -163,7 +163,7 @@ class ProcessGroup(distributed.ProcessGroup):
         checks.expect_like("all_gather_into_tensor", "output", [output], own, self._own_size)
         own = host_values(own)
         arrived = host_values(output)
-        handle = self._begin("allgather", own.data_ptr(), bytes_of(own), arrived.data_ptr())
+        handle = self._begin("allgather", own.data_ptr(), bytes_of(own), arrived.data_ptr(), of=own)
         return self._work(handle, [output], lambda: _copy_back(arrived, output), own)
 
     @by_device
@@ -181,7 +181,7 @@ class ProcessGroup(distributed.ProcessGroup):
         if is_root:
             checks.expect_one_for_each("gather", "output", outputs[0], own, self._own_size)
         arrived = torch.empty((self._own_size, *own.shape), dtype=own.dtype, device="cpu") if is_root else None
-        handle = self._begin("gather", own.data_ptr(), bytes_of(own), arrived.data_ptr() if is_root else None, root)
+        handle = self._begin("gather", own.data_ptr(), bytes_of(own), arrived.data_ptr() if is_root else None, root, of=own)
         if not is_root:
             return self._work(handle, [], keeps=own)
         return self._work(handle, outputs[0], lambda: _copy_all(outputs[0], arrived), own)
@@ -191,10 +191,10 @@ class ProcessGroup(distributed.ProcessGroup):
         """Of torch 2.15. The output is that of the root; others pass an empty one."""
         own, root = host_values(own), self._root_of(opts)
         if root != self._own_rank:
-            return self._work(self._begin("gather", own.data_ptr(), bytes_of(own), None, root), [], keeps=own)
+            return self._work(self._begin("gather", own.data_ptr(), bytes_of(own), None, root, of=own), [], keeps=own)
         checks.expect_like("gather_single", "output", [output], own, self._own_size)
         arrived = host_values(output)
-        handle = self._begin("gather", own.data_ptr(), bytes_of(own), arrived.data_ptr(), root)
+        handle = self._begin("gather", own.data_ptr(), bytes_of(own), arrived.data_ptr(), root, of=own)
         return self._work(handle, [output], lambda: _copy_back(arrived, output), own)
 
     @also_plain(distributed.ScatterOptions, "root")
@@ -206,7 +206,7 @@ class ProcessGroup(distributed.ProcessGroup):
         if root == self._own_rank:
             checks.expect_one_for_each("scatter", "input", inputs[0], place, self._own_size)
             parts = _as_one(inputs[0])
-        handle = self._begin("scatter", None if parts is None else parts.data_ptr(), bytes_of(own), own.data_ptr(), root)
+        handle = self._begin("scatter", None if parts is None else parts.data_ptr(), bytes_of(own), own.data_ptr(), root, of=own)
         return self._work(handle, [place], lambda: place.copy_(own), parts)
 
     @also_plain(distributed.ReduceScatterOptions, "op")
@@ -238,7 +238,7 @@ class ProcessGroup(distributed.ProcessGroup):
         checks.expect_type("all_to_all", [*inputs, *outputs])
         own = torch.cat([_as_bytes(host_values(part)) for part in inputs])
         arrived = torch.empty(sum(map(bytes_of, outputs)), dtype=torch.uint8, device="cpu")
-        handle = self._alltoall(own, map(bytes_of, inputs), arrived, map(bytes_of, outputs))
+        handle = self._alltoall(own, map(bytes_of, inputs), arrived, map(bytes_of, outputs), of=inputs[0])
 
         def spread():
             for place, block in zip(outputs, arrived.split([bytes_of(place) for place in outputs])):
@@ -251,7 +251,8 @@ class ProcessGroup(distributed.ProcessGroup):
     def alltoall_base(self, output, whole, output_splits, input_splits, opts=None):
         checks.expect_type("all_to_all_single", [whole, output])
         own, arrived = host_values(whole), torch.empty(output.shape, dtype=output.dtype, device="cpu")
-        handle = self._alltoall(own, self._row_bytes(whole, input_splits), arrived, self._row_bytes(output, output_splits))
+        handle = self._alltoall(own, self._row_bytes(whole, input_splits), arrived, self._row_bytes(output, output_splits),
+                                of=whole)
         return self._work(handle, [output], lambda: output.copy_(arrived), own)
 
     all_to_all_single = alltoall_base
@@ -268,14 +269,17 @@ class ProcessGroup(distributed.ProcessGroup):
     def recv_anysource(self, tensors, tag=0):
         return self.recv(tensors, None, tag)
 
-    def _begin(self, name, *arguments):
+    def _begin(self, name, *arguments, of=None):
+        """of: the tensor, where a collective takes it as bytes."""
         handle = self._handle_of_callbacks if self._callbacks.is_here() else self._handle
-        return self._made(name, handle, *arguments)
+        return self._made(name, handle, *arguments, of=of)
 
-    def _made(self, name, handle, *arguments):
+    def _made(self, name, handle, *arguments, of=None):
         keep_dynamo_out()
         with self._turn:
             self._expect_open()
+            if of is not None:
+                say_type(handle, of)
             return _c.made(name, handle, *arguments)
 
     def _expect_open(self):
@@ -320,7 +324,7 @@ class ProcessGroup(distributed.ProcessGroup):
 
     def _broadcast(self, tensor, root):
         host = host_values(tensor)
-        handle = self._begin("broadcast", host.data_ptr(), bytes_of(host), root)
+        handle = self._begin("broadcast", host.data_ptr(), bytes_of(host), root, of=host)
         return self._work(handle, [tensor], lambda: _copy_back(host, tensor))
 
     def _reduction(self, name, tensor, op, *root):
@@ -342,7 +346,7 @@ class ProcessGroup(distributed.ProcessGroup):
         checks.expect_one_for_each("all_gather", "output", places, own, self._own_size)
         own = host_values(own)
         arrived = torch.empty((self._own_size, *own.shape), dtype=own.dtype, device="cpu")
-        handle = self._begin("allgather", own.data_ptr(), bytes_of(own), arrived.data_ptr())
+        handle = self._begin("allgather", own.data_ptr(), bytes_of(own), arrived.data_ptr(), of=own)
         return self._work(handle, places, lambda: _copy_all(places, arrived), own)
 
     def _reduce_scatter(self, place, whole, op):
@@ -357,9 +361,9 @@ class ProcessGroup(distributed.ProcessGroup):
 
         return self._work(handle, [place], finish, whole)
 
-    def _alltoall(self, own, own_bytes, arrived, arrived_bytes):
+    def _alltoall(self, own, own_bytes, arrived, arrived_bytes, of):
         lengths = [(ctypes.c_size_t * self._own_size)(*each) for each in (own_bytes, arrived_bytes)]
-        return self._begin("alltoall", own.data_ptr(), lengths[0], arrived.data_ptr(), lengths[1])
+        return self._begin("alltoall", own.data_ptr(), lengths[0], arrived.data_ptr(), lengths[1], of=of)
 
     def _root_of(self, opts):
         return root_among(opts.rootRank, self._own_size)

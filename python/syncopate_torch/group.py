@@ -149,8 +149,8 @@ class Group(NotCopied):
     def broadcast_async(self, tensor, root=0):
         """As `broadcast`, but returns a `Work` at once."""
         host = host_values_to_change(tensor)
-        return self._work(self._made("broadcast", host.data_ptr(), bytes_of(host), root_among(root, self.size)), tensor,
-                          host)
+        return self._work(self._made_of(host, "broadcast", host.data_ptr(), bytes_of(host), root_among(root, self.size)),
+                          tensor, host)
 
     def allgather(self, tensor):
         """The tensors of all members, by rank: they have the same type and shape."""
@@ -160,7 +160,7 @@ class Group(NotCopied):
         """As `allgather`, but returns a `Work` at once. The result has one more dimension, the ranks, in front."""
         host = host_values(tensor)
         gathered = torch.empty((self.size, *host.shape), dtype=host.dtype, device="cpu")
-        return self._work(self._made("allgather", host.data_ptr(), bytes_of(host), gathered.data_ptr()), gathered,
+        return self._work(self._made_of(host, "allgather", host.data_ptr(), bytes_of(host), gathered.data_ptr()), gathered,
                           keeps=host)
 
     def barrier(self):
@@ -192,6 +192,11 @@ class Group(NotCopied):
 
     def _made(self, name, *arguments):
         return _c.made(name, self.handle, *arguments)
+
+    def _made_of(self, tensor, *call):
+        """A collective that takes a tensor as bytes."""
+        say_type(self.handle, tensor)
+        return self._made(*call)
 
     def _work(self, handle, result=None, host=None, keeps=None, goes_on=True):
         return Work(handle, result, host, (keeps, self._opened), goes_on)
@@ -298,6 +303,11 @@ def host_values_to_change(tensor):
         raise ConfigError("a collective takes dense tensors, found an expanded one, whose values share memory: call "
                           "contiguous() before")
     return host
+
+
+def say_type(handle, tensor):
+    """What the next collective of a group takes as bytes: members with tensors of different types get a ConfigError."""
+    _c.call("next_type", handle, str(tensor.dtype).replace("torch.", "", 1).encode())
 
 
 def bytes_of(tensor):

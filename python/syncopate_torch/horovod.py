@@ -22,7 +22,7 @@ from syncopate_torch.differentiable import with_gradient
 from syncopate_torch.errors import ConfigError, Error  # noqa: F401 (for scripts that catch them)
 from syncopate_torch.flat_reduction import announce_allreduce, contribute_nothing, has_ended_one
 from syncopate_torch.given_numbers import MOST_64, whole
-from syncopate_torch.group import Work, host_values
+from syncopate_torch.group import Work, host_values, say_type
 from syncopate_torch.horovod_optimizer import expect_names, make_distributed
 from syncopate_torch.launched_options import expect_effect
 from syncopate_torch.objects import pickled, unpickled
@@ -450,6 +450,7 @@ def alltoall(tensor, splits=None, name=None):
     rows = with_gradient(tensor, exchanged, sent_back)
     return rows if splits is None else (rows, received[0])
 
+    say_type(_own_job().everyone.handle, own)
 
 def reducescatter(tensor, name=None, compression=Compression.none, op=Average, prescale_factor=1.0,
                   postscale_factor=1.0):

@@ -72,10 +72,14 @@ class Group {
 
   FailureListener* failures() const { return options_.failures; }
   std::uint32_t generation() const { return generation_; }
-  /// Of this generation.
+  /// Of this generation, and of the call.
   Tag tag(Tag tag) const {
-    return tags::of_generation(is_duplicate_ ? tags::beside(tag) : tag, generation_);
+    return tags::of_generation(is_duplicate_ ? tags::beside(tag) : tag,
+                               tags::of_call(generation_, call_));
   }
+  /// A digest of the collective that comes: members that call another one have other tags, and take
+  /// no message of it for one of theirs. Of a group that loses no members.
+  void set_call(std::uint8_t digest) { call_ = digest; }
   /// Drops the members that have been lost since the last call. No collective is under way.
   void drop_lost();
 
@@ -105,6 +109,7 @@ class Group {
   Options options_;
   std::vector<Rank> ranks_in_job_;
   std::uint32_t generation_;
+  std::uint8_t call_ = 0;
   bool is_duplicate_ = false;
   Waits waits_;
   std::shared_ptr<std::vector<float>> scratch_;  ///< of this group and its subgroups

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 
 #include "transport/transport.hpp"
 
@@ -36,6 +37,11 @@ inline constexpr Tag beside(Tag tag) {
 
 inline constexpr Tag of_generation(Tag tag, std::uint32_t generation) {
   return {tag.value + 256 * generation};
+}
+
+/// A generation for one of 256 kinds of calls: there is room for 2^16 others.
+inline constexpr std::uint32_t of_call(std::uint32_t generation, std::uint8_t call) {
+  return generation % (1U << 16) + (std::uint32_t{call} << 16);
 }
 
 /// The tag of the list above from which `beside` and `of_generation` made `tag`.

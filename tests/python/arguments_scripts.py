@@ -37,6 +37,37 @@ def messages():
     say(rank=job.rank, refused=refused.messages, received=values.tolist())
 
 
+def unequal_calls():
+    """Collectives that workers call for tensors of different types, as many bytes long, or with different roots. Each is of a
+    group of its own: afterwards that one is of no use."""
+    job = syncopate.init()
+    own = torch.full((2,), 7, dtype=torch.int32 if job.rank == 0 else torch.float32)
+    refused = Refused()
+    for name, call in (("allgather", lambda group: group.allgather(own)), ("broadcast", lambda group: group.broadcast(own)),
+                       ("roots", lambda group: group.broadcast(torch.ones(2), job.rank))):
+        group = job.open_group(range(2))
+        refused.add(name, lambda group=group, call=call: [call(group), group.barrier()])
+    say(rank=job.rank, refused=refused.messages)
+
+
+def unequal_calls_of_torch():
+    """The same by torch.distributed."""
+    distributed = torch.distributed
+    distributed.init_process_group("syncopate")
+    rank = distributed.get_rank()
+    own = torch.full((4,), 7, dtype=torch.int32 if rank == 0 else torch.float32)
+    parts = [torch.empty_like(own[:2]) for _ in range(2)]
+    refused = Refused()
+    for name, call in (
+            ("all_gather", lambda group: distributed.all_gather([torch.empty_like(own) for _ in range(2)], own, group=group)),
+            ("broadcast", lambda group: distributed.broadcast(own, 0, group=group)),
+            ("scatter", lambda group: distributed.scatter(own[:2].clone(), parts if rank == 0 else None, 0, group=group)),
+            ("all_to_all_single", lambda group: distributed.all_to_all_single(torch.empty_like(own), own, group=group))):
+        group = distributed.new_group()
+        refused.add(name, lambda group=group, call=call: [call(group), distributed.barrier(group=group)])
+    say(rank=rank, refused=refused.messages)
+
+
 def group_messages():
     """The same by torch.distributed."""
     torch.distributed.init_process_group("syncopate")

@@ -140,6 +140,20 @@ class Launched(ScriptTest):
                 "timeout of init": "timeout is a number of seconds, or None for half an hour, found 'soon'"})
             self.assertEqual(facts["received"], [1 - rank] * 2)
 
+    def test_calls_for_other_types_and_roots(self):
+        for facts in self.facts(self.launch(2, "unequal_calls")):
+            for name in ("allgather", "broadcast"):
+                self.assertRegex(facts["refused"][name], f"worker 0 calls {name} of 8 bytes of int32.*, worker 1 {name} of 8 bytes "
+                                                         "of float32")
+            self.assertRegex(facts["refused"]["roots"], "worker 0 calls broadcast .* with root 0, worker 1 .* with root 1")
+
+    def test_calls_of_torch_for_other_types(self):
+        for facts in self.facts(self.launch(2, "unequal_calls_of_torch")):
+            self.assertEqual(len(facts["refused"]), 4)
+            for name, refused in facts["refused"].items():
+                self.assertRegex(refused, f"worker 0 calls {name.replace('_', '').replace('single', '')} .*of int32.*, worker 1 "
+                                          ".*of float32")
+
     def test_tags_of_a_process_group(self):
         for facts in self.facts(self.launch(2, "group_messages")):
             self.assertEqual(facts["refused"], {"tag": "tag is a whole number from 0 to 4095, found 4294967303",

@@ -42,6 +42,17 @@ inline torch::Tensor host_values_to_change(const std::string& collective,
   return host;
 }
 
+/// What its values are: "float32", as in Python.
+inline std::string type_name(const torch::Tensor& tensor) {
+  const torch::ScalarType type = tensor.scalar_type();
+  if (type == torch::kBFloat16) return "bfloat16";
+  if (type == torch::kBool) return "bool";
+  const std::string bits = std::to_string(8 * tensor.element_size());
+  if (tensor.is_floating_point()) return "float" + bits;
+  if (tensor.is_complex()) return "complex" + bits;
+  return (type == torch::kUInt8 ? "uint" : "int") + bits;
+}
+
 /// The type of a tensor's values for a reduction. Errors: ConfigError, for one that has none.
 inline syncopate_type type_of(const torch::Tensor& tensor) {
   const torch::ScalarType type = tensor.scalar_type();

@@ -3,6 +3,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "job/abi/c_calls.hpp"
@@ -13,6 +14,9 @@ namespace {
 
 /// No object of a program is longer.
 constexpr std::size_t longest_memory = std::numeric_limits<std::size_t>::max() / 2;
+
+/// Of the name of a type.
+constexpr std::size_t longest_type = 63;
 
 ConfigError too_long(const std::string& found) {
   return ConfigError("memory has at most " + std::to_string(longest_memory) +
@@ -75,16 +79,24 @@ LoopGroup& group_of(syncopate_group* group) {
   return given(group, "group").group;
 }
 
+/// A collective, with what the program has said of its bytes.
+template <class Make>
+LoopGroup::Collective typed(syncopate_group* group, const Make& collective) {
+  std::string type = std::exchange(given(group, "group").next_type, {});
+  LoopGroup::Collective made = collective(group_of(group));
+  made.call.of_type = std::move(type);
+  return made;
+}
+
 /// Keeps the work of a collective in *work, or waits for it where nobody takes it.
 template <class Make>
 syncopate_status carry_out(syncopate_group* group, syncopate_work** work,
                            const Make& collective) noexcept {
   if (work == nullptr) {
-    return call([&] { group_of(group).run(collective(group_of(group))); });
+    return call([&] { group_of(group).run(typed(group, collective)); });
   }
   return make(work, [&] {
-    LoopGroup& of = group_of(group);
-    return std::make_unique<syncopate_work>(of.start(collective(of)));
+    return std::make_unique<syncopate_work>(group_of(group).start(typed(group, collective)));
   });
 }
 
@@ -125,6 +137,17 @@ std::size_t total_of(const std::size_t* bytes, std::uint32_t count, const char* 
 
 namespace abi = syncopate::abi;
 using syncopate::LoopGroup;
+
+syncopate_status syncopate_next_type(syncopate_group* group, const char* type) {
+  return abi::call([&] {
+    const std::string text = abi::text_of(type);
+    if (text.size() > abi::longest_type) {
+      throw syncopate::ConfigError("a type has a name of at most " +
+                                   std::to_string(abi::longest_type) + " bytes, found " + text);
+    }
+    abi::given(group, "group").next_type = text;
+  });
+}
 
 // NOLINTBEGIN(readability-function-size): C has neither spans nor default arguments
 syncopate_status syncopate_allreduce(syncopate_group* group, void* values, size_t count,

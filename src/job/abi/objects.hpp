@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct syncopate_group {
   explicit syncopate_group(syncopate::LoopGroup of_worker) : group(std::move(of_worker)) {}
 
   syncopate::LoopGroup group;
+  std::string next_type{};  ///< of the bytes of the next collective
 };
 
 struct syncopate_job {

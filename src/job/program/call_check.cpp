@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/bytes.hpp"
@@ -35,6 +36,9 @@ std::string CollectiveCall::text() const {
   if (*type != '\0') {
     text += fmt::format(" of {} {}", count, type);
   }
+  if (!of_type.empty()) {
+    text += fmt::format(" of {}", of_type);
+  }
   if (*reduction != '\0') {
     text += fmt::format(" ({})", reduction);
   }
@@ -44,6 +48,20 @@ std::string CollectiveCall::text() const {
   return text;
 }
 
+/// The checksum FNV-1a (Fowler, Noll and Vo), folded.
+std::uint8_t CollectiveCall::digest() const {
+  std::uint32_t sum = 2166136261U;
+  for (const char character : text()) {
+    sum = (sum ^ static_cast<unsigned char>(character)) * 16777619U;
+  }
+  return static_cast<std::uint8_t>(sum ^ sum >> 8U ^ sum >> 16U ^ sum >> 24U);
+}
+
+bool CollectiveCall::is_sent_by(Rank rank) const {
+  const std::string_view name = kind;
+  return root == rank.value && (name == "broadcast" || name == "scatter");
+}
+
 void CallCheck::begin(const CollectiveCall& call) {
   if (!failure_.empty()) {
     throw ConfigError(failure_);
@@ -51,7 +69,18 @@ void CallCheck::begin(const CollectiveCall& call) {
   recent_[++number_ % recent_.size()] = call;
   waits_since_.reset();
   reported_ = false;
-  if (number_ % taken_every == 0) {
+  if (call.is_sent_by(group_.rank())) {
+    report_to_all(number_);
+    as_root_ = number_;
+  } else if (number_ % taken_every == 0) {
+    compare_reports();
+  }
+}
+
+/// Another member that was a root, too, has reported that before it came to this collective.
+void CallCheck::end() {
+  if (as_root_ > 0 && as_root_ < number_) {
+    as_root_ = 0;
     compare_reports();
   }
 }
@@ -88,7 +117,7 @@ CallCheck::Report CallCheck::report_in(std::span<const std::byte> payload, Rank 
 void CallCheck::report_to_all(std::uint64_t number) const {
   const std::vector<std::byte> payload = payload_of(number, call(number).text());
   for (std::uint32_t step = 1; step < group_.size(); ++step) {
-    group_.transport().post(group_.node(group_.neighbour(step)), group_.tag(tags::calls), payload);
+    group_.transport().post(group_.node(group_.neighbour(step)), tag_, payload);
   }
 }
 
@@ -97,8 +126,8 @@ void CallCheck::take_reports() {
     const Rank from = group_.neighbour(step);
     try {
       for (;;) {
-        const Message message = group_.transport().receive(
-            group_.node(from), group_.tag(tags::calls), group_.world().now());
+        const Message message =
+            group_.transport().receive(group_.node(from), tag_, group_.world().now());
         reports_.push_back(report_in(message.payload, from));
       }
     } catch (const TimedOut&) {  // there is no more

@@ -93,8 +93,10 @@ void ProgramGroup::finish() {
 void ProgramGroup::run_checked(const CollectiveCall& call,
                                const std::function<void(ProgramGroup&)>& collective) {
   calls_.begin(call);
+  group_.set_call(call.digest());
   try {
     collective(*this);
+    calls_.end();
   } catch (const ProtocolError&) {
     calls_.explain();
     throw;

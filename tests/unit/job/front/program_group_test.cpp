@@ -25,15 +25,17 @@ using testing::HasSubstr;
 
 using Said = std::vector<std::string>;
 
-/// Runs `body` on the members of a group whose waits take at most a second.
-std::vector<Said> said_by_all(std::uint32_t size, const std::function<Said(ProgramGroup&)>& body) {
+/// Runs `body` on the members of a group.
+std::vector<Said> said_by_all(std::uint32_t size, const std::function<Said(ProgramGroup&)>& body,
+                              Duration wait_limit = 1s) {
   return on_every_rank<Said>(size, [&](Group& all) {
     std::vector<NodeId> members;
     for (std::uint32_t rank = 0; rank < size; ++rank) {
       members.push_back(all.node(Rank{rank}));
     }
-    ProgramGroup group(all.world(),
-                       {.members = members, .self = all.rank(), .wait_limit = 1s, .number = 1});
+    ProgramGroup group(
+        all.world(),
+        {.members = members, .self = all.rank(), .wait_limit = wait_limit, .number = 1});
     return body(group);
   });
 }
@@ -63,6 +65,60 @@ TEST(ProgramGroup, SumsNothingOfAnEarlierCollectiveAfterOneThatHasFailed) {
               ElementsAre(AllOf(HasSubstr("waited 1.0 s"), HasSubstr("rank 1")), said[0][0]));
   EXPECT_NE(said[1][1], "3");
   EXPECT_NE(said[1][1], "30");
+}
+
+/// What a member gets for two collectives of bytes, of which the first is `call` for it.
+Said ends_of(ProgramGroup& group, const CollectiveCall& call,
+             const std::function<void(ProgramGroup&)>& collective) {
+  Said ends;
+  for (const bool first : {true, false}) {
+    try {
+      group.run(
+          first ? call : CollectiveCall{.kind = "barrier"},
+          first ? collective : [](ProgramGroup& of) { barrier(of.group()); });
+      ends.emplace_back("done");
+    } catch (const ConfigError& error) {
+      ends.emplace_back(error.what());
+    }
+  }
+  group.group().world().sleep_for(1min);
+  return ends;
+}
+
+TEST(ProgramGroup, RefusesBytesThatMembersTakeForValuesOfSeveralTypes) {
+  const auto said = said_by_all(
+      3,
+      [](ProgramGroup& group) {
+        const std::string type = group.rank() == Rank{1} ? "int32" : "float32";
+        std::array<std::byte, 8> mine{};
+        std::array<std::byte, 24> all{};
+        return ends_of(group, {.kind = "allgather", .type = "bytes", .count = 8, .of_type = type},
+                       [&](ProgramGroup& of) { allgather(of.group(), mine, all); });
+      },
+      10s);
+  for (const Said& ends : said) {
+    EXPECT_THAT(ends, testing::Each(AllOf(HasSubstr("allgather of 8 bytes of float32"),
+                                          HasSubstr("worker 1 "),
+                                          HasSubstr("allgather of 8 bytes of int32"))));
+  }
+}
+
+/// Each of two roots waits for nobody, so both come to the next collective.
+TEST(ProgramGroup, RefusesSeveralRoots) {
+  const auto said = said_by_all(
+      2,
+      [](ProgramGroup& group) {
+        const Rank root = group.rank();
+        std::array<std::byte, 8> bytes{};
+        return ends_of(group,
+                       {.kind = "broadcast", .type = "bytes", .count = 8, .root = root.value},
+                       [&](ProgramGroup& of) { broadcast(of.group(), bytes, root); });
+      },
+      10s);
+  for (const Said& ends : said) {
+    EXPECT_THAT(ends[1], AllOf(HasSubstr("worker 0 calls broadcast of 8 bytes with root 0"),
+                               HasSubstr("worker 1 broadcast of 8 bytes with root 1")));
+  }
 }
 
 std::string receipt_of(ProgramGroup& group) {
