@@ -4,6 +4,7 @@ import os
 import weakref
 
 import torch
+from torch.utils.data import WeightedRandomSampler
 
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
@@ -20,6 +21,7 @@ from syncopate_torch.samples import IndexSampler, ShareLoader, ShareSampler, sam
 from syncopate_torch.schedule import SampleScheduler
 from syncopate_torch.script_start import expect_first_reading, remember_rank
 from syncopate_torch.summary import gathered, summary_of
+from syncopate_torch.weighted import draws_of, weighted
 
 
 def init(scheme=None, options=None, timeout=None):
@@ -209,22 +211,26 @@ class Job(NotCopied):
             except ConfigError as error:
                 raise ConfigError(f"{name}: {error}") from None
 
-    def sampler(self, dataset, batch_size=None, shuffle=True, seed=None, drop_last=False):
+    def sampler(self, dataset, batch_size=None, shuffle=True, seed=None, drop_last=False, weights=None):
         """In the place of DistributedSampler: the order of this worker's share, as `sampler` of a `DataLoader` of one's
         own, whose batch size is that of this worker and also the option `batch_size` of `DistributedOptimizer`.
 
+        dataset:    or a `WeightedRandomSampler`, by which all workers draw together: each draw is trained on once an epoch.
+        weights:    of each sample, to draw as many as the dataset has.
         batch_size: of all workers: then it is a `batch_sampler`.
         Errors:     ConfigError, for a dataset without a length, and another order than the job's: see `ShareSampler`.
         """
         without_order({"shuffle": shuffle, "seed": seed, "drop_last": drop_last}, "job.sampler")
+        if weights is not None:
+            dataset = weighted(dataset, weights)
         if batch_size is not None:
             return self.batch_sampler(dataset, batch_size)
-        return IndexSampler(self, samples_of(dataset))
+        return IndexSampler(self, samples_of(dataset), draws_of(self, dataset))
 
     def batch_sampler(self, dataset, batch_size):
         """The order of this worker's share in steps of which all workers together take `batch_size` samples, as
-        `batch_sampler` of a `DataLoader` of one's own."""
-        return ShareSampler(self, samples_of(dataset), batch_size)
+        `batch_sampler` of a `DataLoader` of one's own. `dataset`: as of `sampler`."""
+        return ShareSampler(self, samples_of(dataset), batch_size, draws_of(self, dataset))
 
     def expect_step_size(self, batch_size):
         """Errors: ConfigError, where neither the optimizer nor a sampler says how many samples a step has."""
@@ -237,11 +243,13 @@ class Job(NotCopied):
         """A `DataLoader` over this worker's share of a dataset, which all workers pass alike.
 
         All workers together take `batch_size` samples in a step, and every sample once in an epoch (`ShareSampler`).
-        One loop over the loader is one epoch. `options` are those of `DataLoader`.
+        One loop over the loader is one epoch. `options` are those of `DataLoader`; a `sampler` may be a
+        `WeightedRandomSampler`, by which all workers draw together.
         Errors: ConfigError, for a dataset without a length, and options that ask for another order.
         """
+        drawn = options.pop("sampler") if isinstance(options.get("sampler"), WeightedRandomSampler) else dataset
         options = without_order(options, "partition_dataset")
-        return ShareLoader(dataset, batch_sampler=self.batch_sampler(dataset, batch_size), **options)
+        return ShareLoader(dataset, batch_sampler=self.batch_sampler(drawn, batch_size), **options)
 
     def scheduler(self, scheduler, optimizer, every):
         """Steps a scheduler of torch.optim once for every `every` samples that all workers together have trained on, as

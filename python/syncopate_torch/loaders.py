@@ -1,7 +1,7 @@
 """DataLoaders of one process, made those of a worker."""
 import copy
 
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler, WeightedRandomSampler
 
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.samples import IndexSampler, NoLength, ShareSampler
@@ -13,10 +13,11 @@ class TrainingOrder:
     Errors: ConfigError, for an epoch that holds no step for this worker.
     """
 
-    def __init__(self, job, samples, batch_size, drop_last):
-        """batch_size: samples of a step of one worker. drop_last: leaves out a last step that is smaller."""
-        self._order = job.batch_sampler(range(samples), batch_size * job.size)
-        self._samples, self._drop_last = samples, drop_last
+    def __init__(self, job, dataset, batch_size, drop_last):
+        """dataset: as of `Job.sampler`. batch_size: samples of a step of one worker. drop_last: leaves out a last step that is
+        smaller."""
+        self._order = job.batch_sampler(dataset, batch_size * job.size)
+        self._samples, self._drop_last = len(dataset), drop_last
         self._passed = 0  # steps of an epoch that the next iteration leaves out
 
     def set_epoch(self, epoch):
@@ -114,11 +115,12 @@ def training_loader(job, loader):
             or order_of_the_job(loader) is not None):
         return loader
     sampler = loader.sampler
-    usual = type(sampler) is SequentialSampler or (type(sampler) is RandomSampler and not sampler.replacement)
+    weighted = type(sampler) is WeightedRandomSampler
+    usual = weighted or type(sampler) is SequentialSampler or (type(sampler) is RandomSampler and not sampler.replacement)
     if loader.batch_size is None or type(loader.batch_sampler) is not BatchSampler or not usual:
         raise ConfigError(f"the job orders the training samples, but found a loader with {_named(loader)}; give it "
                           "batch_size and shuffle alone, or take job.sampler(dataset) as its sampler")
-    order = TrainingOrder(job, len(loader.dataset), loader.batch_size, loader.drop_last)
+    order = TrainingOrder(job, sampler if weighted else loader.dataset, loader.batch_size, loader.drop_last)
     return _with(loader, sampler=SequentialSampler(loader.dataset), batch_sampler=order, batch_size=None, drop_last=False)
 
 

@@ -5,9 +5,10 @@ import contextlib
 import ctypes
 import sys
 import weakref
+import zlib
 
 import torch
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, Sampler
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, Sampler, WeightedRandomSampler
 
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
@@ -28,10 +29,12 @@ class ShareSampler(NotCopied, Sampler):
     worker.
     """
 
-    def __init__(self, job, samples, batch_size):
+    def __init__(self, job, samples, batch_size, draws=None):
+        """draws: `WeightedDraws`, which say the sample at each of `samples` positions; else the position is the sample."""
         batch_size = whole("batch_size", batch_size, MOST_64)
         self._job = job  # leaves after this
         self._sizes = {"samples": samples, "batch_size": batch_size}
+        self._draws = draws
         self._share = _c.made("share_open", job.handle, samples, batch_size)
         self._close = weakref.finalize(self, _c.call, "share_close", self._share)
         self.is_single = False  # the steps, of an `IndexSampler`
@@ -160,7 +163,8 @@ class ShareSampler(NotCopied, Sampler):
     def _next(self):
         indices, count = ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_size_t()
         _c.call("share_next", self._share, ctypes.byref(indices), ctypes.byref(count))
-        return indices[:count.value]
+        positions = indices[:count.value]
+        return positions if self._draws is None else self._draws.at(_c.call("share_epoch", self._share), positions)
 
     def _place(self):
         """The epoch, and the steps of it that the loop has taken."""
@@ -202,6 +206,14 @@ class ShareSampler(NotCopied, Sampler):
                 raise
         self._loader = (self._following(epoch), 0)
 
+    def own_generator(self, given):
+        """A generator of this worker, seeded by the next number of that of all: `given`, or for None that of torch. A worker
+        by itself has that one."""
+        if self._job.size == 1:
+            return given
+        drawn = torch.empty((), dtype=torch.int64).random_(generator=given).item()
+        return torch.Generator().manual_seed(zlib.crc32(f"{drawn} {self._job.rank}".encode()))
+
     def _has_trained_all(self, steps):
         """Whether the iteration under way, which was no look, has taken this worker's whole epoch."""
         with contextlib.suppress(NoLength):
@@ -212,7 +224,8 @@ class ShareSampler(NotCopied, Sampler):
         trains_otherwise = self._job.steps_taken() is None  # and may have trained on the batch
         looks = not trains_otherwise and self._is_a_look()
         epoch, step = (_c.call("share_epoch", self._share), self._first) if looks else self._place()
-        return {**self._sizes, "epoch": epoch, "step": step}
+        seed = {} if self._draws is None else {"seed": self._draws.seed}
+        return {**self._sizes, "epoch": epoch, "step": step, **seed}
 
     def take_job_state(self, state, same_size):
         """Of an earlier job; with another number of workers the epoch begins again, in batches of any size."""
@@ -220,6 +233,8 @@ class ShareSampler(NotCopied, Sampler):
         if samples != self._sizes["samples"] or (same_size and batch_size != self._sizes["batch_size"]):
             raise ConfigError(f"the state is of a dataset of {samples} samples and batches of {batch_size}; found "
                               f"{self._sizes['samples']} and {self._sizes['batch_size']}")
+        if self._draws is not None:
+            self._draws.seed = state.get("seed", self._draws.seed)
         self.resume(state["epoch"], state["step"] if same_size else 0)
         self._of_earlier_job = True
 
@@ -244,8 +259,8 @@ class ShareSampler(NotCopied, Sampler):
 class IndexSampler(Sampler):
     """The samples of a `ShareSampler` one by one, as `sampler` of a `DataLoader` whose batch size is this worker's."""
 
-    def __init__(self, job, samples):
-        self._order = ShareSampler(job, samples, job.size)
+    def __init__(self, job, samples, draws=None):
+        self._order = ShareSampler(job, samples, job.size, draws)
         self._order.is_single = True
 
     @property
@@ -272,7 +287,11 @@ class IndexSampler(Sampler):
 
 
 def samples_of(dataset):
-    """How many samples a dataset has. Errors: ConfigError, where it does not say."""
+    """How many samples a dataset has, or a `WeightedRandomSampler` draws. Errors: ConfigError, where it does not say, and for
+    another sampler."""
+    if isinstance(dataset, Sampler) and not isinstance(dataset, WeightedRandomSampler):
+        raise ConfigError(f"the job orders the samples itself: expected a dataset or a WeightedRandomSampler, found "
+                          f"{type(dataset).__name__}; pass the dataset")
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
         raise ConfigError(f"the job divides a dataset by its length, and {type(dataset).__name__} has none; let it iterate "
                           "over a part of its own on each worker, by job.rank and job.size, in a DataLoader of yours, and "
@@ -294,17 +313,28 @@ def without_order(options, what):
                 "init(options={\"seed\": ...})"}
     for name in usual.keys() & options.keys():
         if options[name] not in (usual[name], None):
-            reason = instead.get(name, "the job orders the samples; take a DataLoader of your own, and give the optimizer's "
-                                       "option batch_size")
+            reason = instead.get(name, "the job orders the samples; take a WeightedRandomSampler, by which all workers draw "
+                                       "together, or a DataLoader of your own, whose sampler takes a part of them by job.rank "
+                                       "and job.size, and give the optimizer's option batch_size")
             raise ConfigError(f"{what} takes no {name}={options[name]!r}: {reason}")
     return {name: value for name, value in options.items() if name not in usual}
 
 
 class ShareLoader(DataLoader):
-    """A `DataLoader` that knows how many batches its loop has taken, though its processes prepare others ahead."""
+    """A `DataLoader` that knows how many batches its loop has taken, though its processes prepare others ahead, and whose
+    processes draw other random numbers than those of another worker, also where all scripts set the same seed."""
 
     #: The order of this worker's share, with the epoch under way.
     batch_sampler: ShareSampler
 
     def __iter__(self):
         return self.batch_sampler.batches(super().__iter__, self.persistent_workers)
+
+    def _get_iterator(self):
+        """Draws the seed of the processes, once for each set of them."""
+        given = self.generator
+        self.generator = self.batch_sampler.own_generator(given)
+        try:
+            return super()._get_iterator()
+        finally:
+            self.generator = given

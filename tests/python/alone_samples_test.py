@@ -203,7 +203,7 @@ class Samples(AloneTest):
 
         for options, reason in (({"shuffle": False}, "shuffle=False: each epoch is shuffled; .* DistributedSampler"),
                                 ({"drop_last": True}, "drop_last=True: every sample is trained on once .* BatchNorm.*Subset"),
-                                ({"sampler": [1]}, r"sampler=\[1\]: the job orders the samples; take a DataLoader of your own")):
+                                ({"sampler": [1]}, r"sampler=\[1\]: the job orders the samples; take a WeightedRandomSampler")):
             with self.subTest(options), self.refused(f"partition_dataset takes no {reason}"):
                 self.job.partition_dataset(dataset, 8, **options)
         with self.refused("job.sampler takes no seed=3: the order follows from the seed of the job"):

@@ -393,7 +393,7 @@ def leaves(how):
 def drops_last():
     """A loader whose user sees one worker, without a last step that is smaller."""
     job = syncopate.init()
-    say(rank=job.rank, sizes={samples: [len(step) for step in TrainingOrder(job, samples, 64, drop_last=True)]
+    say(rank=job.rank, sizes={samples: [len(step) for step in TrainingOrder(job, range(samples), 64, drop_last=True)]
                               for samples in (129, 300)})
 
 

@@ -1,0 +1,69 @@
+"""Training scripts for draws_test.py: draws_scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
+import random
+
+import torch
+import syncopate_torch as syncopate
+from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
+
+from calls import run_calls, say
+
+SAMPLES = 48
+WEIGHTS = [0.0] * 8 + [1.0] * 8 + [3.0] * 32
+
+
+class Augmented(torch.utils.data.Dataset):
+    """Draws random numbers of torch and of Python for each sample, as an augmentation does."""
+
+    def __len__(self):
+        return SAMPLES
+
+    def __getitem__(self, index):
+        return torch.tensor([torch.randint(10**6, ()).item(), random.randrange(10**6)])
+
+
+def augmentations(persistent, *given):
+    """All workers have set the same seed. given: the loader has a generator of its own."""
+    torch.manual_seed(1)
+    job = syncopate.init()
+    options = {"generator": torch.Generator().manual_seed(5)} if given else {}
+    data = job.partition_dataset(Augmented(), 8, num_workers=2, persistent_workers=persistent == "1", **options)
+    epochs = [[pair for batch in data for pair in batch.tolist()] for _ in range(2)]
+    say(rank=job.rank, epochs=epochs, later=torch.randint(10**6, ()).item())
+
+
+def weighted(way, order):
+    """Three epochs of draws by weights, in a loader that is made in one of several ways."""
+    torch.manual_seed(7)
+    job = syncopate.init(options={"data-order": order})
+    dataset = TensorDataset(torch.arange(SAMPLES))
+    sampler = WeightedRandomSampler(WEIGHTS, SAMPLES)
+    data = {"loader": lambda: job.partition_dataset(dataset, 8, sampler=sampler),
+            "sampler": lambda: DataLoader(dataset, batch_size=4, sampler=job.sampler(sampler)),
+            "weights": lambda: DataLoader(dataset, batch_size=4, sampler=job.sampler(dataset, weights=WEIGHTS)),
+            "batches": lambda: DataLoader(dataset, batch_sampler=job.sampler(sampler, batch_size=8))}[way]()
+    say(rank=job.rank, epochs=[[index for [batch] in data for index in batch.tolist()] for _ in range(3)])
+
+
+def of_other_weights():
+    """Worker 1 has other ones."""
+    job = syncopate.init()
+    job.sampler(WeightedRandomSampler([1.0, 1.0 + job.rank], 2))
+
+
+def stops(*file):
+    """Two epochs of draws, or the second half of them, from the state that the first one has left in `file`."""
+    torch.manual_seed(int(bool(file)))  # that the state replaces
+    job = syncopate.init()
+    if file:
+        job.load_state_dict(torch.load(file[0].format(job.rank)))
+    data = job.partition_dataset(TensorDataset(torch.arange(SAMPLES)), 8, sampler=WeightedRandomSampler(WEIGHTS, SAMPLES))
+    drawn = []
+    for step, [batch] in enumerate(batch for _ in range(1 if file else 2) for batch in data):
+        drawn.append(batch.tolist())
+        if not file and step == 7:  # the second step of the second epoch
+            torch.save(job.state_dict(), f"draws.{job.rank}")
+    say(rank=job.rank, drawn=drawn)
+
+
+if __name__ == "__main__":
+    run_calls(globals())
