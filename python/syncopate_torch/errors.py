@@ -5,7 +5,7 @@ class Error(RuntimeError):
     """Everything that Syncopate raises derives from this."""
 
 
-class ConfigError(Error):
+class ConfigError(Error, ValueError):
     """Something impossible or contradictory: an option, an argument, an order of calls."""
 
 

@@ -71,6 +71,8 @@ class FlatReduction:
             self._state.has_ended_one = float(self._vector[-1]) < self._job.size
             divisor = self._job.size if self._mean else 1
             for parameter, part in self._parts():
+                if parameter.grad is None and self._job.size == 1:
+                    continue  # with others one of them may have had one
                 mean = part.to(device=parameter.device, dtype=parameter.dtype) / divisor
                 if parameter.grad is None or parameter.grad.is_sparse:
                     parameter.grad = mean.clone()

@@ -58,13 +58,37 @@ def __getattr__(name):
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
+class _AsTheyAre:
+    @staticmethod
+    def compress(tensor):
+        """What travels in the place of a tensor, and what `decompress` needs to know."""
+        return tensor, None
+
+    @staticmethod
+    def decompress(tensor, _context):
+        """A tensor of what has arrived."""
+        return tensor
+
+
+class _AsFloat16:
+    @staticmethod
+    def compress(tensor):
+        """A floating tensor as float16, and its own type."""
+        return tensor.to(torch.float16) if tensor.is_floating_point() else tensor, tensor.dtype
+
+    @staticmethod
+    def decompress(tensor, dtype):
+        """A tensor of its own type again."""
+        return tensor.to(dtype)
+
+
 class Compression:
-    """How values travel: as they are, or as float16."""
+    """How values travel: as they are, or as float16. Others have methods `compress` and `decompress`, too."""
 
     #: As they are.
-    none = None
+    none = _AsTheyAre
     #: As float16, which halves what is sent.
-    fp16 = torch.float16
+    fp16 = _AsFloat16
 
 
 def init(comm=None, process_sets=None):
@@ -268,15 +292,15 @@ def _op_of(average, op):
 
 
 def _scale(tensor, factor, divisor=1):
-    """Multiplies a tensor in place, and divides it by a whole number. Integers are rounded down; a whole factor and the
-    divisor change them exactly."""
+    """Multiplies a tensor in place, and divides it by a whole number. Integers are rounded towards zero; a whole factor and
+    the divisor change them exactly."""
     if tensor.is_floating_point() or tensor.is_complex():
         return tensor if factor == divisor else tensor.mul_(factor / divisor)
     if factor != 1 and float(factor).is_integer():
         tensor.mul_(int(factor))
     elif factor != 1:
-        tensor.copy_((tensor.double() * factor).floor())
-    return tensor if divisor == 1 else tensor.div_(divisor, rounding_mode="floor")
+        tensor.copy_((tensor.double() * factor).trunc())
+    return tensor if divisor == 1 else tensor.div_(divisor, rounding_mode="trunc")
 
 
 def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
@@ -312,8 +336,11 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
     op = _op_of(average, op)
 
     def reduced(each):
-        sent = _compressed(each, compression)
-        return allreduce_async_(sent, None, name, op, prescale_factor, postscale_factor).wait().to(each.dtype)
+        own = each.detach()
+        sent, context = compression.compress(own)
+        sent = own.clone() if sent is own else sent
+        arrived = allreduce_async_(sent, None, name, op, prescale_factor, postscale_factor).wait()
+        return compression.decompress(arrived, context)
 
     def gradient(of_result):
         if op not in (Average, Sum):
@@ -321,12 +348,6 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
         return allreduce(of_result, None, name, compression, op, prescale_factor, postscale_factor)
 
     return with_gradient(tensor, reduced, gradient)
-
-
-def _compressed(tensor, compression):
-    """A copy in the type in which it travels."""
-    dtype = compression if compression is not None and tensor.is_floating_point() else tensor.dtype
-    return tensor.detach().to(dtype, copy=True)
 
 
 class _Handles(Handle):
@@ -394,7 +415,7 @@ def allgather(tensor, name=None):
     rows = _rows_of_all(tensor, name)
 
     def own_rows(of_result):
-        return allreduce(of_result, name=name, op=Sum).split(rows)[rank()]
+        return allreduce(of_result, name=name).split(rows)[rank()]  # a mean, as in Horovod
 
     return with_gradient(tensor, lambda each: _allgather_of_rows(each, rows).wait(), own_rows)
 
@@ -411,6 +432,12 @@ def grouped_allgather(tensors, name=None):
 
 def alltoall_async(tensor, splits=None, name=None):
     """As `alltoall`, but returns a `Handle` once the numbers of rows are known."""
+    handle = _alltoall_async(tensor, splits, name)
+    return handle if splits is not None else handle._then(lambda result: result[0])
+
+
+def _alltoall_async(tensor, splits, name):
+    """With the numbers of rows that come from each worker."""
     expect_rows("alltoall", tensor)
     own = host_values(tensor)
     if splits is None and own.shape[0] % size():
@@ -423,11 +450,11 @@ def alltoall_async(tensor, splits=None, name=None):
     arrived = torch.empty((sum(received), *own.shape[1:]), dtype=own.dtype)
     row = own.element_size() * math.prod(own.shape[1:])
     to, source = ((ctypes.c_size_t * size())(*(rows * row for rows in each)) for each in (sent, received))
+    say_type(_own_job().everyone.handle, own)
     work = _c.made("alltoall", _own_job().everyone.handle, own.data_ptr(), to, arrived.data_ptr(), source)
 
     def finish(result):
-        result = result.to(tensor.device)
-        return result if splits is None else (result, torch.tensor(received, dtype=torch.int32))
+        return result.to(tensor.device), torch.tensor(received, dtype=torch.int32)
 
     return Handle(Work(work, arrived, keeps=own), finish)
 
@@ -438,19 +465,16 @@ def alltoall(tensor, splits=None, name=None):
     received = []
 
     def exchanged(each):
-        result = alltoall_async(each, splits, name).wait()
-        if splits is None:
-            return result
-        received.append(result[1])
-        return result[0]
+        result, counts = _alltoall_async(each, splits, name).wait()
+        received.append(counts)
+        return result
 
     def sent_back(of_result):
-        return alltoall(of_result) if splits is None else alltoall(of_result, received[0])[0]
+        return alltoall(of_result, received[0])[0]
 
     rows = with_gradient(tensor, exchanged, sent_back)
     return rows if splits is None else (rows, received[0])
 
-    say_type(_own_job().everyone.handle, own)
 
 def reducescatter(tensor, name=None, compression=Compression.none, op=Average, prescale_factor=1.0,
                   postscale_factor=1.0):
@@ -458,8 +482,15 @@ def reducescatter(tensor, name=None, compression=Compression.none, op=Average, p
     they cannot be divided equally. Autograd differentiates it."""
     expect_rows("reducescatter", tensor)
     _expect_op_of_rows(op)
-    return _own_rows(allreduce(tensor, name=name, compression=compression, op=op, prescale_factor=prescale_factor,
-                               postscale_factor=postscale_factor))
+
+    def scattered(each):
+        return _own_rows(allreduce(each.detach(), None, name, compression, op, prescale_factor, postscale_factor))
+
+    def gradient(of_result):
+        factor = prescale_factor * postscale_factor * (size() if op == Sum else 1)  # as Horovod has it
+        return allgather(of_result * factor, name)
+
+    return with_gradient(tensor, scattered, gradient)
 
 
 def reducescatter_async(tensor, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0):
@@ -510,8 +541,8 @@ def broadcast_async(tensor, root_rank, name=None):
 def broadcast(tensor, root_rank, name=None):
     """The tensor of worker `root_rank`. Autograd differentiates it."""
     def at_root(of_result):
-        total = allreduce(of_result, name=name, op=Sum)
-        return total if rank() == root_rank else torch.zeros_like(total)
+        mean = allreduce(of_result, name=name)  # as in Horovod
+        return mean if rank() == root_rank else torch.zeros_like(mean)
 
     return with_gradient(tensor, lambda each: broadcast_async(each, root_rank, name).wait(), at_root)
 
@@ -591,5 +622,9 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
         raise ConfigError("this optimizer is distributed already: leave out the second call of hvd.DistributedOptimizer")
     if named_parameters is not None:
         expect_names(optimizer, named_parameters)
-    make_distributed(optimizer, _own_job(), mean=op == Average, dtype=compression)
+    if compression not in (Compression.none, Compression.fp16):
+        raise ConfigError("an optimizer takes hvd.Compression.none and hvd.Compression.fp16, found "
+                          f"{getattr(compression, '__name__', compression)}: its gradients travel as one vector")
+    make_distributed(optimizer, _own_job(), mean=op == Average,
+                     dtype=torch.float16 if compression is Compression.fp16 else None)
     return optimizer

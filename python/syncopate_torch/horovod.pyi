@@ -1,5 +1,5 @@
 # The types of the module's interface; the docstrings are in the sources.
-from typing import Any, ContextManager, Iterable, Mapping, Optional, Sequence, Union
+from typing import Any, ContextManager, Iterable, Mapping, Optional, Protocol, Sequence, Union
 
 import torch
 
@@ -14,9 +14,15 @@ Max: str
 Product: str
 HorovodInternalError = Error
 
+class _Compressor(Protocol):
+    @staticmethod
+    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]: ...
+    @staticmethod
+    def decompress(tensor: torch.Tensor, context: Any) -> torch.Tensor: ...
+
 class Compression:
-    none: None
-    fp16: torch.dtype
+    none: type[_Compressor]
+    fp16: type[_Compressor]
 
 class _DistributedOptimizer(torch.optim.Optimizer):
     def synchronize(self) -> None: ...
@@ -59,7 +65,7 @@ def allreduce_async(
     prescale_factor: float = ..., postscale_factor: float = ...) -> Handle: ...
 def allreduce(
     tensor: torch.Tensor, average: Optional[bool] = ..., name: Optional[str] = ...,
-    compression: Optional[torch.dtype] = ..., op: Optional[str] = ..., prescale_factor: float = ...,
+    compression: type[_Compressor] = ..., op: Optional[str] = ..., prescale_factor: float = ...,
     postscale_factor: float = ...) -> torch.Tensor: ...
 def grouped_allreduce_async_(
     tensors: Sequence[torch.Tensor], average: Optional[bool] = ..., name: Optional[str] = ...,
@@ -72,7 +78,7 @@ def grouped_allreduce_async(
     op: Optional[str] = ..., prescale_factor: float = ..., postscale_factor: float = ...) -> Handle: ...
 def grouped_allreduce(
     tensors: Sequence[torch.Tensor], average: Optional[bool] = ..., name: Optional[str] = ...,
-    compression: Optional[torch.dtype] = ..., op: Optional[str] = ..., prescale_factor: float = ...,
+    compression: type[_Compressor] = ..., op: Optional[str] = ..., prescale_factor: float = ...,
     postscale_factor: float = ...) -> list[torch.Tensor]: ...
 def allgather_async(tensor: torch.Tensor, name: Optional[str] = ...) -> Handle: ...
 def allgather(tensor: torch.Tensor, name: Optional[str] = ...) -> torch.Tensor: ...
@@ -83,7 +89,7 @@ def alltoall_async(
 def alltoall(
     tensor: torch.Tensor, splits: _Splits = ..., name: Optional[str] = ...) -> Any: ...
 def reducescatter(
-    tensor: torch.Tensor, name: Optional[str] = ..., compression: Optional[torch.dtype] = ..., op: str = ...,
+    tensor: torch.Tensor, name: Optional[str] = ..., compression: type[_Compressor] = ..., op: str = ...,
     prescale_factor: float = ..., postscale_factor: float = ...) -> torch.Tensor: ...
 def reducescatter_async(
     tensor: torch.Tensor, name: Optional[str] = ..., op: str = ..., prescale_factor: float = ...,
@@ -92,7 +98,7 @@ def grouped_reducescatter_async(
     tensors: Sequence[torch.Tensor], name: Optional[str] = ..., op: str = ..., prescale_factor: float = ...,
     postscale_factor: float = ...) -> Handle: ...
 def grouped_reducescatter(
-    tensors: Sequence[torch.Tensor], name: Optional[str] = ..., compression: Optional[torch.dtype] = ..., op: str = ...,
+    tensors: Sequence[torch.Tensor], name: Optional[str] = ..., compression: type[_Compressor] = ..., op: str = ...,
     prescale_factor: float = ..., postscale_factor: float = ...) -> list[torch.Tensor]: ...
 def broadcast_async_(tensor: torch.Tensor, root_rank: int, name: Optional[str] = ...) -> Handle: ...
 def broadcast_(tensor: torch.Tensor, root_rank: int, name: Optional[str] = ...) -> torch.Tensor: ...
@@ -107,6 +113,6 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int =
 def join(device: int = ...) -> int: ...
 def DistributedOptimizer(
     optimizer: torch.optim.Optimizer, named_parameters: Optional[Iterable[tuple[str, torch.Tensor]]] = ...,
-    compression: Optional[torch.dtype] = ..., backward_passes_per_step: int = ..., op: str = ...,
+    compression: type[_Compressor] = ..., backward_passes_per_step: int = ..., op: str = ...,
     gradient_predivide_factor: float = ..., num_groups: int = ..., groups: Any = ...,
     sparse_as_dense: bool = ...) -> _DistributedOptimizer: ...

@@ -100,7 +100,8 @@ class ByHand:
 
 
 def differentiated():
-    """Gradients of the losses of all workers through each collective, and how far they are from those of one process."""
+    """Gradients of the losses of all workers through each collective, and how far they are from those of one process, which
+    Horovod divides by the number of workers behind some collectives, and multiplies by it behind others."""
     hvd.init()
     rank, size = hvd.rank(), hvd.size()
     splits = [[(sender + receiver) % 3 for receiver in range(size)] for sender in range(size)]
@@ -109,37 +110,39 @@ def differentiated():
     def exchanged(tensors, parts):
         return [torch.cat([each.split(part)[receiver] for each, part in zip(tensors, parts)]) for receiver in range(size)]
 
-    # The rows of each worker, the collective, and what the same is in one process: a result for each worker.
+    # The rows of each worker, the collective, what the same is in one process: a result for each worker; and the factor.
     cases = {
-        "allgather": (unequal, hvd.allgather, lambda all_: [torch.cat(all_)] * size),
+        "allgather": (unequal, hvd.allgather, lambda all_: [torch.cat(all_)] * size, 1 / size),
         "mean": (equal, hvd.allreduce, lambda all_: [sum(all_) / size] * size),
         "sum": (equal, lambda own: hvd.allreduce(own, op=hvd.Sum, prescale_factor=0.5, postscale_factor=3.0),
                 lambda all_: [1.5 * sum(all_)] * size),
         "grouped": (equal, lambda own: hvd.grouped_allreduce([own])[0], lambda all_: [sum(all_) / size] * size),
-        "broadcast": (equal, lambda own: hvd.broadcast(own, 1), lambda all_: [all_[1]] * size),
+        "broadcast": (equal, lambda own: hvd.broadcast(own, 1), lambda all_: [all_[1]] * size, 1 / size),
+        "any rows": ([size * each for each in unequal], hvd.alltoall,
+                     lambda all_: exchanged(all_, [[worker + 1] * size for worker in range(size)])),
         "alltoall": (to_all, hvd.alltoall, lambda all_: exchanged(all_, [[2] * size] * size)),
         "splits": ([sum(each) for each in splits], lambda own: hvd.alltoall(own, splits[rank])[0],
                    lambda all_: exchanged(all_, splits)),
-        "rows of the mean": (equal, hvd.reducescatter, lambda all_: (sum(all_) / size).tensor_split(size)),
+        "rows of the mean": (equal, hvd.reducescatter, lambda all_: (sum(all_) / size).tensor_split(size), size),
         "rows of the sum": (equal, lambda own: hvd.reducescatter(own, op=hvd.Sum),
-                            lambda all_: sum(all_).tensor_split(size)),
+                            lambda all_: sum(all_).tensor_split(size), size),
     }
     errors = {name: error_of(*case) for name, case in cases.items()}
     say(rank=rank, errors=errors)
 
 
-def error_of(rows, collective, plain):
+def error_of(rows, collective, plain, factor=1):
     def contrast(worker, own, result):
-        return ((own @ result.T).logsumexp(1).sum() if len(result) else 0) + (worker + 1) * result.square().sum()
+        return ((own.detach() @ result.T).logsumexp(1).sum() if len(result) else 0) + (worker + 1) * result.square().sum()
 
     torch.manual_seed(7)
     tensors = [torch.randn(count, 2, dtype=torch.float64, requires_grad=True) for count in rows]
     own = tensors[hvd.rank()]
     sum(contrast(worker, *pair) for worker, pair in enumerate(zip(tensors, plain(tensors)))).backward()
-    expected, own.grad = own.grad, None
+    assert sum(each.grad.abs().sum() for each in tensors if each.grad is not None) > 0
+    expected, own.grad = torch.zeros_like(own) if own.grad is None else own.grad, None
     contrast(hvd.rank(), own, collective(own)).backward()
-    assert expected.abs().sum() > 0
-    return (own.grad - expected).abs().max().item()
+    return (own.grad - expected * factor).abs().max().item()
 
 
 def of_float64():

@@ -21,7 +21,7 @@ class HorovodTest(ScriptTest):
 
     def check_differentiated(self):
         for facts in self.said("differentiated"):
-            self.assertEqual(len(facts["errors"]), 9)
+            self.assertEqual(len(facts["errors"]), 10)
             for name, error in facts["errors"].items():
                 self.assertLess(error, 1e-12, name)
 
