@@ -350,6 +350,12 @@ typedef struct syncopate_replica {
   const char *(*move)(void *user, syncopate_vector which, float *values, syncopate_memory *memory);
   /* One step of the program's optimizer on its parameters, with its learning rate times `rate_factor`. */
   const char *(*take_step)(void *user, double rate_factor);
+  /* Tensors of the model, where a step may leave some of them without a gradient (syncopate_training_has_gradients); 0: each
+   * has one in every step. The same on all workers. */
+  uint64_t tensor_count;
+  /* Called before `take_step`, where other tensors have a gradient than in the program's own step: the optimizer moves tensor
+   * i where tensors[i] is 1, and leaves the others as they are, until the program's next step. */
+  const char *(*use_gradients)(void *user, const uint8_t *tensors);
 } syncopate_replica;
 
 /* Gets an event: what this worker logs of a synchronization round, as an object of JSON in one line. docs/records.md
@@ -389,6 +395,9 @@ SYNCOPATE_API syncopate_status syncopate_training_start(syncopate_job *job, cons
 
 /* 1 where a parameter server takes the optimizer's steps, else 0. */
 SYNCOPATE_API int syncopate_training_server_steps(const syncopate_training *training);
+/* 1 where a parameter server takes steps of the whole model by a rule that moves tensors whose gradient is zero, such as one
+ * with a momentum or a weight decay: a step needs a gradient of each tensor there. Else 0. */
+SYNCOPATE_API int syncopate_training_server_moves_all(const syncopate_training *training);
 /* 1 where a step takes the mean gradient of all workers, who take all steps together, else 0. */
 SYNCOPATE_API int syncopate_training_shares_gradients(const syncopate_training *training);
 /* 1 where gradients leave during the backward pass, as far as the program reports them: scheme ssgd with option overlap
@@ -413,6 +422,12 @@ SYNCOPATE_API syncopate_status syncopate_training_gradients_ready(syncopate_trai
  * that itself. */
 SYNCOPATE_API syncopate_status syncopate_training_use_settings(syncopate_training *training, double learning_rate,
                                                                uint32_t checksum);
+
+/* From now on the gradients of steps are those of the tensors i with tensors[i] 1, of the replica's tensor_count. The others
+ * took no part in the backward passes, and their part of SYNCOPATE_GRADIENTS is zero. Before the first call each has one.
+ * Where workers share gradients, a tensor that has none on any of them is in no step; one that some have moves by the mean in
+ * which that of the others is zero, as in one pass over the samples of all. */
+SYNCOPATE_API syncopate_status syncopate_training_has_gradients(syncopate_training *training, const uint8_t *tensors);
 
 /* SYNCOPATE_GRADIENTS holds the mean gradient of `samples` samples. Returns when the parameters for the next step are
  * there. Errors: that which ended the job; SYNCOPATE_CANCELLED, when the user has ended it; SYNCOPATE_CONFIG_ERROR, for

@@ -3,6 +3,7 @@
 #include <syncopate.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 namespace syncopate {
@@ -40,6 +41,13 @@ class Replica {
   /// One step of the program's optimizer on the parameters, with its learning rate times
   /// `rate_factor`.
   virtual void take_step(double rate_factor) = 0;
+
+  /// The tensors of the model, where a step may leave some of them without a gradient
+  /// (`Training::has_gradients`); 0: each has one in every step.
+  virtual std::size_t tensor_count() const { return 0; }
+  /// Steps move tensor i where `tensors[i]` is not 0, and leave the others as they are, until the
+  /// next backward pass of the program. Of `tensor_count` tensors.
+  virtual void use_gradients(const std::uint8_t* /*tensors*/) {}
 };
 
 }  // namespace v0

@@ -195,12 +195,13 @@ struct DistributedOptions {
 /// Takes the place of a program's optimizer in its training loop: `step` exchanges gradients or
 /// parameters with the other workers as the job's scheme says.
 ///
-/// The module starts with the parameters of worker 0. Its parameters, gradients and floating
-/// buffers become views of flat vectors, and stay views of them; a parameter without a gradient
-/// counts as one whose gradient is zero. Frozen parameters, which may be of any type, get those of
-/// worker 0 and then stay out of the exchange. The learning rate is that of the optimizer, which
-/// the program may change at any time; where a parameter server takes the steps, it is that of the
-/// beginning.
+/// The module starts with the parameters of worker 0. Its parameters and floating buffers become
+/// views of flat vectors, and stay views of them; gradients become so in `step`. A parameter that
+/// no worker's pass has used has no gradient, and does not move; where some workers have used it,
+/// it moves by the mean in which the gradient of the others is zero. Frozen parameters, which may
+/// be of any type, get those of worker 0 and then stay out of the exchange. The learning rate is
+/// that of the optimizer, which the program may change at any time; where a parameter server takes
+/// the steps, it is that of the beginning.
 ///
 /// Order:  every worker makes one, once a job. It is left by the end of its scope or by `finish`.
 ///         Both wait for the loops of all workers, whose modules then hold the model of the job;
@@ -213,8 +214,8 @@ class DistributedOptimizer {
   DistributedOptimizer(TorchJob& job, torch::nn::Module& module, torch::optim::Optimizer& optimizer,
                        const DistributedOptions& options = {});
 
-  /// Sets the gradients of the module to zero. Errors: ConfigError, with option overlap on, between
-  /// a backward pass and its step.
+  /// Removes the gradients of the module. Errors: ConfigError, with option overlap on, between a
+  /// backward pass and its step.
   void zero_grad();
 
   /// With option overlap on: the samples of the coming step, said before its backward pass, during
@@ -271,10 +272,13 @@ class DistributedOptimizer {
   static std::uint32_t weight_of(std::int64_t samples);
   void expect_rule() const;
   void say_settings();
+  void say_gradients(std::uint32_t samples);
 
   ModuleReplica* replica_ = nullptr;  ///< of the training
   OptimizerRule rule_;                ///< at the beginning
   std::string settings_ = {};         ///< of the last step
+  /// Which parameters had a gradient in it.
+  std::vector<std::uint8_t> gradients_ = {};
   Training training_;
   std::optional<detail::OverlappedPasses> passes_ = {};  ///< with option overlap on
 };
@@ -309,17 +313,17 @@ inline TensorWork TorchJob::allreduce_async(torch::Tensor tensor) {
 
 inline TensorWork TorchJob::broadcast_async(torch::Tensor tensor) {
   const torch::Tensor host = detail::host_values_to_change("broadcast", tensor);
+  everyone().next_type(detail::type_name(host));
   return {broadcast_async(host.data_ptr(), host.nbytes()), {std::move(tensor), host}};
 }
 
 inline TensorWork TorchJob::allgather_async(const torch::Tensor& tensor) {
-  everyone().next_type(detail::type_name(host));
   const torch::Tensor host = detail::host_values("allgather", tensor);
+  everyone().next_type(detail::type_name(host));
   std::vector<std::int64_t> shape = host.sizes().vec();
   shape.insert(shape.begin(), size());
   const torch::Tensor all = torch::empty(shape, host.options());
   return {allgather_async(host.data_ptr(), host.nbytes(), all.data_ptr()), {all, all, host}};
-  everyone().next_type(detail::type_name(host));
 }
 
 inline void TorchJob::broadcast_parameters(torch::nn::Module& module) {
@@ -394,7 +398,26 @@ inline void DistributedOptimizer::step(std::int64_t samples) {
     passes_->end_pass(weight);
   }
   replica_->collect();
+  say_gradients(weight);
   training_.step(weight);
+}
+
+/// The library moves no others by the step; a server moves all.
+inline void DistributedOptimizer::say_gradients(std::uint32_t samples) {
+  std::vector<std::uint8_t> flags = replica_->gradient_flags();
+  const auto unused = std::find(flags.begin(), flags.end(), 0);
+  if (samples > 0 && unused != flags.end() && training_.server_moves_all()) {
+    throw ConfigError(
+        "no backward pass of this step has used " +
+        replica_->tensors()[static_cast<std::size_t>(unused - flags.begin())].name +
+        ", and the parameter server takes steps of the whole model: its rule, by a momentum or a "
+        "weight decay, would move it without a gradient; choose a scheme without a server, such as "
+        "esync, or SGD without both");
+  }
+  if (flags != gradients_) {
+    gradients_ = std::move(flags);
+    training_.has_gradients(gradients_);
+  }
 }
 
 /// The library compares them with those of the other workers.

@@ -15,6 +15,7 @@
 #include <syncopate/replica.hpp>
 #include <syncopate/scheme.hpp>
 #include <utility>
+#include <vector>
 
 namespace syncopate {
 inline namespace v0 {
@@ -58,6 +59,11 @@ class Training {
 
   /// True where a parameter server takes the optimizer's steps.
   bool server_steps() const { return !own_ && syncopate_training_server_steps(training_) != 0; }
+  /// True where a parameter server takes steps of the whole model by a rule that moves tensors
+  /// whose gradient is zero, such as one with a momentum or a weight decay.
+  bool server_moves_all() const {
+    return !own_ && syncopate_training_server_moves_all(training_) != 0;
+  }
   /// True where gradients leave during the backward pass, as far as the program reports them:
   /// scheme ssgd with option overlap on.
   bool overlaps() const { return !own_ && syncopate_training_overlaps(training_) != 0; }
@@ -88,11 +94,24 @@ class Training {
     }
   }
 
+  /// From now on the gradients of steps are those of the tensors whose flag is not 0, of
+  /// `Replica::tensor_count`; the gradient of the others is zero. Before the first call each has
+  /// one. Where workers share gradients, a tensor that has none on any of them is in no step; one
+  /// that some have moves by the mean in which that of the others is zero.
+  ///
+  /// A scheme of the program's own does not know of this: each tensor has one.
+  void has_gradients(const std::vector<std::uint8_t>& flags) {
+    if (!own_) {
+      check(syncopate_training_has_gradients(training_, flags.data()));
+    }
+  }
+
   /// The replica holds the mean gradient of `samples` samples. Returns when it holds the parameters
   /// for the next step. Errors: the error that ended the job; Cancelled, when the user has ended
   /// it; ConfigError, after `finish`, and for another number of samples than its pass began with.
   void step(std::uint32_t samples) {
     if (own_) {
+      replica_->use_gradients(std::vector<std::uint8_t>(replica_->tensor_count(), 1).data());
       own_->step(samples);
     } else {
       check(syncopate_training_step(training_, samples));
@@ -165,6 +184,10 @@ inline syncopate_replica Training::callbacks() {
   };
   replica.take_step = [](void* user, double rate_factor) {
     return of(user).guarded([&] { of(user).replica_->take_step(rate_factor); });
+  };
+  replica.tensor_count = replica_->tensor_count();
+  replica.use_gradients = [](void* user, const std::uint8_t* tensors) {
+    return of(user).guarded([&] { of(user).replica_->use_gradients(tensors); });
   };
   return replica;
 }

@@ -38,6 +38,7 @@ View = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_int, POINTER(c_void_p))
 Store = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_int)
 Move = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_int, c_void_p, c_void_p)
 TakeStep = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_double)
+UseGradients = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_void_p)
 OnRound = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 
 # The interpreter sees a signal once a function has returned.
@@ -49,7 +50,8 @@ ANY = 2**32 - 1
 
 class Replica(Structure):
     _fields_ = [("size", c_size_t), ("user", c_void_p), ("parameter_count", c_uint64), ("buffer_count", c_uint64),
-                ("view", View), ("store", Store), ("move", Move), ("take_step", TakeStep)]
+                ("view", View), ("store", Store), ("move", Move), ("take_step", TakeStep), ("tensor_count", c_uint64),
+                ("use_gradients", UseGradients)]
 
 
 class TrainingOptions(Structure):
@@ -107,9 +109,9 @@ _SIGNATURES = {
     "allreduce": (None, [c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p]),
     "reduce": (None, [c_void_p, c_void_p, c_size_t, c_int, c_int, c_uint32, c_void_p]),
     "reduce_scatter": (None, [c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, c_void_p]),
+    "next_type": (None, [c_void_p, c_char_p]),
     "broadcast": (None, [c_void_p, c_void_p, c_size_t, c_uint32, c_void_p]),
     "allgather": (None, [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p]),
-    "next_type": (None, [c_void_p, c_char_p]),
     "gather": (None, [c_void_p, c_void_p, c_size_t, c_void_p, c_uint32, c_void_p]),
     "scatter": (None, [c_void_p, c_void_p, c_size_t, c_void_p, c_uint32, c_void_p]),
     "alltoall": (None, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
@@ -134,6 +136,7 @@ _SIGNATURES = {
     "training_may_start": (None, [c_void_p]),
     "training_start": (None, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "training_server_steps": (c_int, [c_void_p]),
+    "training_server_moves_all": (c_int, [c_void_p]),
     "training_shares_gradients": (c_int, [c_void_p]),
     "training_overlaps": (c_int, [c_void_p]),
     "training_batch_size": (c_uint32, [c_void_p]),
@@ -141,6 +144,7 @@ _SIGNATURES = {
     "training_gradients_ready": (None, [c_void_p, c_uint64, c_uint64]),
     "training_step": (None, [c_void_p, c_uint32]),
     "training_use_settings": (None, [c_void_p, c_double, c_uint32]),
+    "training_has_gradients": (None, [c_void_p, c_char_p]),
     "training_step_alone": (None, [c_void_p, c_uint32, c_int]),
     "training_take_replica": (None, [c_void_p]),
     "training_finish": (None, [c_void_p]),

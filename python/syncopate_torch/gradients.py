@@ -6,7 +6,6 @@ import math
 
 import torch
 
-from syncopate_torch.errors import ConfigError
 from syncopate_torch.flat import FlatVector
 
 # Whether a model is lost: up to this number of parameters, a worker by itself looks at all gradients before each step. In
@@ -16,7 +15,11 @@ _PARTS = 8
 
 
 class FlatGradients:
-    """Views of a flat vector, which is what workers exchange."""
+    """Gradients of which a flat vector has the values when a step begins: that is what workers exchange.
+
+    As everywhere in torch, a parameter that no backward pass has used has none (`grad` is None), and the optimizer leaves
+    it as it is. Its part of the vector is zero then.
+    """
 
     def __init__(self, params, device):
         """params: `FlatTensors`."""
@@ -26,32 +29,43 @@ class FlatGradients:
         self._take_views()
 
     def move(self, address, memory):
+        in_place = [self.is_in_place(index) for index in range(len(self._views))]
         self.vector.move(address, memory)
         self._take_views()
+        self._show(in_place, absent=lambda parameter: parameter.grad)
 
-    def zero(self, set_to_none):  # noqa: ARG002 (they stay views, whatever is asked for)
+    def zero(self, set_to_none):
         self._is_skipped = False
-        self.vector.values.zero_()
-        self._attach()
+        _zero(self._params, set_to_none)
 
     @contextlib.contextmanager
     def kept(self):
-        """In the block they are zero."""
-        kept = self.vector.values.clone()
-        self.zero(set_to_none=False)
+        """In the block no parameter has one."""
+        values, flags = self.vector.values.clone(), self.flags()
+        self.zero(set_to_none=True)
         try:
             yield
         finally:
-            self.vector.values.copy_(kept)
+            self.vector.values.copy_(values)
+            self.use(flags)
 
     def collect(self):
-        """Makes the vector that of the last backward passes. Errors: ConfigError, for a sparse gradient."""
-        for index in range(len(self._views)):
-            if not self.is_in_place(index):
-                self.collect_one(index)
+        """Makes the vector that of the last backward passes, and the gradients views of it."""
+        with torch.no_grad():
+            for parameter, view in zip(self._params.tensors, self._views):
+                if parameter.grad is not view:
+                    _copy_gradient(parameter, view)
         if self._is_skipped:
             self._is_skipped = False
             self.vector.values.fill_(math.nan)
+
+    def flags(self):
+        """A byte for each parameter: 1 where it has a gradient, else 0."""
+        return bytes(parameter.grad is not None for parameter in self._params.tensors)
+
+    def use(self, flags):
+        """The parameters with a flag get the gradient that the vector has of them, the others none."""
+        self._show(flags, absent=lambda _parameter: None)
 
     def are_all_finite(self):
         return _is_finite(self.vector.values)
@@ -63,14 +77,9 @@ class FlatGradients:
 
     def collect_one(self, index):
         """The same with the gradient of one parameter."""
-        view, gradient = self._views[index], _dense_gradient(self._params, index)
-        with torch.no_grad():
-            if gradient is None:
-                view.zero_()
-            elif gradient.data_ptr() != view.data_ptr():
-                view.copy_(gradient)
-        if gradient is not view:
-            self._params.tensors[index].grad = view
+        if self._params.tensors[index].grad is not self._views[index]:
+            with torch.no_grad():
+                _copy_gradient(self._params.tensors[index], self._views[index])
 
     def is_in_place(self, index):
         """True while the gradient of a parameter is the part of the vector that `collect_one` has made it."""
@@ -81,17 +90,16 @@ class FlatGradients:
         """Once for each place of the vector: every step needs them."""
         self._views = self._params.views(self.vector)
         self._places = [view.data_ptr() for view in self._views]
-        self._attach()
 
-    def _attach(self):
-        for parameter, view in zip(self._params.tensors, self._views):
-            if parameter.grad is not view:
-                parameter.grad = view
+    def _show(self, flags, absent):
+        for parameter, view, flag in zip(self._params.tensors, self._views, flags):
+            gradient = view if flag else absent(parameter)
+            if parameter.grad is not gradient:
+                parameter.grad = gradient
 
 
 class OwnGradients:
-    """Each in memory of its own, where autograd leaves it. In a flat vector autograd would add it to zeros, which costs
-    some percent of a step, for nobody."""
+    """Each in memory of its own, where autograd leaves it."""
 
     def __init__(self, params, looks_at_all):
         """looks_at_all: at every value in every step."""
@@ -100,17 +108,10 @@ class OwnGradients:
         self._parts = None if looks_at_all or len(values) <= _LOOKS_AT_ALL else itertools.cycle(values.chunk(_PARTS))
 
     def zero(self, set_to_none):
-        for parameter in self._params.tensors:
-            if set_to_none or parameter.grad is None:
-                parameter.grad = None
-            else:
-                parameter.grad.detach_().zero_()
+        _zero(self._params, set_to_none)
 
     def collect(self):
-        """Errors: ConfigError, for a sparse gradient."""
-        for index, parameter in enumerate(self._params.tensors):
-            if _dense_gradient(self._params, index) is None:
-                parameter.grad = torch.zeros_like(parameter)
+        """They are where the optimizer takes them from."""
 
     def is_finite(self):
         """False where a value is not finite. In a large model the parameters tell it, part by part: a gradient that is not
@@ -123,15 +124,28 @@ class OwnGradients:
         return all(_is_finite(gradient) for gradient in given if gradient is not None)
 
 
+def _copy_gradient(parameter, view):
+    """Makes the gradient of a parameter a part of a flat vector, `view`, which is zero where there is none."""
+    gradient = parameter.grad
+    if gradient is None:
+        view.zero_()
+        return
+    view.copy_(gradient.to_dense() if gradient.is_sparse else gradient)
+    parameter.grad = view
+
+
+def _zero(params, set_to_none):
+    for parameter in params.tensors:
+        if set_to_none:
+            parameter.grad = None
+        elif parameter.grad is not None:
+            if parameter.grad.requires_grad:  # of a second derivative
+                parameter.grad = parameter.grad.detach()
+            parameter.grad.zero_()
+
+
 def _is_finite(values):
     """Sums of finite values may be infinite."""
     values = values.detach()
+    values = values._values() if values.is_sparse else values
     return math.isfinite(float(values.sum())) or bool(values.isfinite().all())
-
-
-def _dense_gradient(params, index):
-    """Of one parameter, or None."""
-    gradient = params.tensors[index].grad
-    if gradient is not None and gradient.is_sparse:
-        raise ConfigError(f"the gradient of {params.names[index]} is sparse; a replica holds dense ones")
-    return gradient

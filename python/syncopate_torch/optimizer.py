@@ -2,6 +2,7 @@
 import contextlib
 import copy
 import ctypes
+import inspect
 import os
 import time
 import weakref
@@ -28,14 +29,19 @@ from syncopate_torch.summary import row_of
 from syncopate_torch.weights import whole_weight
 
 
+# What `zero_grad` of the torch that is installed does.
+_REMOVES = inspect.signature(torch.optim.Optimizer.zero_grad).parameters["set_to_none"].default
+
+
 class DistributedOptimizer(torch.optim.Optimizer):
     """Takes the place of an optimizer of torch.optim in a training loop: `step` exchanges gradients or parameters with
     the other workers as the job's scheme says. It is an optimizer of torch.optim, with the groups, the state and the
     defaults of the one that it takes the place of.
 
-    The module starts with the parameters of worker 0. Its parameters, gradients and floating buffers become views of
-    flat vectors, until `finish`; a parameter without a gradient counts as one whose gradient is zero. The learning rate
-    is that of the optimizer, which schedulers may change at any time; where a parameter server takes the steps, it is
+    The module starts with the parameters of worker 0. Its parameters and floating buffers become views of flat vectors,
+    until `finish`, and gradients do so in `step`. A parameter that no worker's pass has used has no gradient, and does not
+    move; where some workers have used it, it moves by the mean in which the gradient of the others is zero. The learning
+    rate is that of the optimizer, which schedulers may change at any time; where a parameter server takes the steps, it is
     that of the beginning.
 
     Every worker makes one, once a job, and is done with `finish`, at the end of a `with` block, or at the end of the
@@ -86,13 +92,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
         # The replica lives until then: others may go on, and this worker's replica with them.
         self._end = weakref.finalize(self, _close, self._handle, self._replica, self._sums, self._alignment, self._progress,
                                      ending_error(), os.getpid())
+        self._server_moves_all = _c.call("training_server_moves_all", self._training)
         overlaps = _c.call("training_overlaps", self._training)
         self._hooks = GradientHooks(job, self._replica, self._training, batch_size) if overlaps else None
         self._settings = StepSettings(optimizer) if self.shares_gradients else None
         if self.shares_gradients:
             # Of gradients, and of overflows: made now, with all workers, since some may use them before
             # others do.
-            self._gradients, self.overflows = RestingSum(job, len(self._replica.params.vector.values)), RestingSum(job, 1)
+            self._gradients, self.overflows = self._mean_of_all(), RestingSum(job, 1)
             self._sums += [self._gradients, self.overflows]
         job.ends_first(self._end)
         job.before_samples = weakref.WeakMethod(self._alignment.resume)
@@ -125,9 +132,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             raise ConfigError("the block of this optimizer has ended: it takes no further step")
         return self._handle
 
-    def zero_grad(self, set_to_none=True):
-        """Sets the gradients of the module to zero, or removes them. Where other workers get them they stay views of a
-        vector, and are zero, whatever is asked for."""
+    def zero_grad(self, set_to_none=_REMOVES):
+        """Removes the gradients of the module, as torch does from 2.0 on unless it is told otherwise, or sets them to zero."""
         self.expect_no_pass("zero_grad")
         self._replica.zero_gradients(set_to_none)
 
@@ -161,6 +167,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._say_settings()
         self._alignment.resume()
         self._replica.collect()
+        if weight > 0:
+            self._expect_gradients()
+        self._say_gradients()
         rounds = self._progress.rounds
         self._progress.took_step(self._take(weight), is_in_round=self._progress.rounds > rounds)
         return loss
@@ -223,6 +232,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _step_without_samples(self):
         self._say_settings()
         self._replica.collect()
+        self._say_gradients()
         self._take(0)
         self._replica.zero_gradients()
         self._progress.follow()  # at the rate of the others, whose gradients this worker applies
@@ -280,7 +290,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
             weight = 0
         values = self._replica.grads.vector.values
         with torch.no_grad():
-            values.copy_(self._gradients.mean(values.cpu(), self._weight_in_mean(weight)))
+            mean, flags = self._gradients.mean(values.cpu(), self._weight_in_mean(weight), self._replica.grads.flags())
+            values.copy_(mean)
+            self._replica.grads.use(flags)
+
+    def _mean_of_all(self):
+        params = self._replica.params
+        return RestingSum(self._job, len(params.vector.values), flags=len(params.tensors))
 
     def _weight_in_mean(self, samples):
         """Of a step of this worker, in the mean of its job."""
@@ -301,6 +317,20 @@ class DistributedOptimizer(torch.optim.Optimizer):
         changed = self._settings.changed() if self._settings is not None else None
         if changed is not None:
             _c.call("training_use_settings", self._training, *changed)
+
+    def _say_gradients(self):
+        """Of which parameters the library has one in this step: it moves no others."""
+        changed = None if self._replica.is_alone else self._replica.changed_gradients()
+        if changed is not None:
+            _c.call("training_has_gradients", self._training, changed)
+
+    def _expect_gradients(self):
+        """Errors: ConfigError, for a parameter that a server would move without a gradient."""
+        unused = self._replica.first_without_gradient() if self._server_moves_all else None
+        if unused is not None:
+            raise ConfigError(f"no backward pass of this step has used {unused}, and the parameter server takes steps of the "
+                              "whole model: its rule, by a momentum or a weight decay, would move it without a gradient; choose "
+                              "a scheme without a server, such as esync, or SGD without both")
 
     def _expect_rule(self):
         # In this order: to read a rate in a tensor on a device would make each step wait for the device.

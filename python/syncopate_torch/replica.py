@@ -50,6 +50,7 @@ class Replica:
         self.training = None  # of the C interface, while it has one
         self._has_raised = False  # the error of the training, to the script or its user
         self._is_released = False
+        self._flags = bytes([1]) * len(self.params.tensors)  # that the library knows
         self._failure = None
         self._reason = None
         # Kept: the library calls them as long as it trains.
@@ -57,6 +58,7 @@ class Replica:
         self._store_call = _c.Store(self._callback(self._store))
         self._move_call = _c.Move(self._callback(self._move))
         self._step_call = _c.TakeStep(self._callback(self._take_step))
+        self._use_call = _c.UseGradients(self._callback(self._use_gradients))
         self.round_call = _c.OnRound(self._callback(lambda line: on_round(json.loads(line)))) if on_round else None
 
     @property
@@ -71,6 +73,8 @@ class Replica:
             own.store = self._store_call
         else:
             own.move = self._move_call
+        if not self.is_alone:
+            own.tensor_count, own.use_gradients = len(self.params.tensors), self._use_call
         return own
 
     def called(self, function, *arguments):
@@ -106,9 +110,22 @@ class Replica:
     def zero_gradients(self, set_to_none=True):
         self.grads.zero(set_to_none)
 
+    def changed_gradients(self):
+        """Which parameters have a gradient, a byte each, of a replica that is not alone; None, where these are those of the
+        last call."""
+        flags = self.grads.flags()
+        if flags == self._flags:
+            return None
+        self._flags = flags
+        return flags
+
+    def first_without_gradient(self):
+        """The name of a parameter, or None."""
+        return next((name for name, parameter in zip(self.params.names, self.params.tensors) if parameter.grad is None), None)
+
     @contextlib.contextmanager
     def gradients_kept(self):
-        """In the block they are zero, of a replica that is not alone."""
+        """In the block no parameter has one, of a replica that is not alone."""
         self.collect()
         with self.grads.kept():
             yield
@@ -124,7 +141,7 @@ class Replica:
 
     def collect(self):
         """Makes the gradients those of the last backward passes. Errors: ConfigError, for a module or an optimizer
-        that has other tensors than it was made with, or a sparse gradient."""
+        that has other tensors than it was made with."""
         if self._is_released:
             return
         self._wrapped.expect_unchanged()
@@ -160,6 +177,9 @@ class Replica:
         else:
             self._vectors[which].move(address, memory)
             (self.params if which == _c.PARAMETERS else self.buffers).attach()
+
+    def _use_gradients(self, flags):
+        self.grads.use(ctypes.string_at(flags, len(self.params.tensors)))
 
     def _take_step(self, rate_factor):
         self.takes_step = True

@@ -16,11 +16,12 @@ class RestingSum:
     It has a group of its own, so that collectives of the script go on beside it. All workers make it together.
     """
 
-    def __init__(self, job, length):
-        """length: of the vectors."""
+    def __init__(self, job, length, flags=0):
+        """length: of the vectors. flags: a number of facts that are known of a mean beside its values."""
+        self._flags = flags
         self._group = job.open_group(range(job.size)) if job.size > 1 else None
         # Made now: a script that is ending can start no thread.
-        self._resting = _Resting(self._group, length) if job.size > 1 else None
+        self._resting = _Resting(self._group, length, 2 + flags) if job.size > 1 else None
         if self._resting is not None:
             # The thread keeps the group, and so the job. Not at the end of the script: workers may rest until they leave.
             weakref.finalize(self, self._resting.stop).atexit = False
@@ -30,20 +31,22 @@ class RestingSum:
         """The sum of float32 vectors."""
         if self._group is None:
             return values
-        self._total(0)
+        self._total(0, bytes(self._flags))
         return self._group.allreduce(values.cpu().clone())
 
-    def mean(self, values, weight):
-        """The weighted mean of float32 vectors in the host's memory; zeros where no worker has a weight."""
-        total = self._total(weight)
+    def mean(self, values, weight, flags=b""):
+        """The weighted mean of float32 vectors in the host's memory; zeros where no worker has a weight. And which flags, a byte
+        each, are set on a worker with a weight."""
+        total, flags = self._total(weight, flags if weight > 0 else bytes(len(flags)))
         share = values * (weight / total) if weight > 0 else torch.zeros_like(values)  # also of what is not finite
-        return share if self._group is None else self._group.allreduce(share)
+        return share if self._group is None else self._group.allreduce(share), flags
 
-    def _total(self, weight):
-        """Of the weights of all workers that do not rest."""
+    def _total(self, weight, flags):
+        """Of the weights and the flags of all workers that do not rest."""
         if self._group is None:
-            return weight
-        return float(self._group.allreduce(torch.tensor([1, weight], **_COUNTS))[1])
+            return weight, flags
+        facts = self._group.allreduce(torch.tensor([1, weight, *flags], **_COUNTS)).tolist()
+        return facts[1], bytes(count > 0 for count in facts[2:])
 
     def rest(self):
         """This worker takes no step until `wake`."""
@@ -75,9 +78,9 @@ class RestingSum:
 class _Resting:
     """A thread that takes part with zeros in one rest after the other."""
 
-    def __init__(self, group, length):
+    def __init__(self, group, length, facts):
         self.begin, self.end = threading.Event(), threading.Event()
-        self._group, self._length, self._failure = group, length, None
+        self._group, self._length, self._facts, self._failure = group, length, facts, None
         self._stopped = False
         self.thread = threading.Thread(target=self._run, name="syncopate-resting", daemon=True)
         self.thread.start()
@@ -100,7 +103,7 @@ class _Resting:
             if self._stopped:
                 break
             try:
-                while self._group.allreduce(torch.zeros(2, **_COUNTS))[0] > 0:
+                while self._group.allreduce(torch.zeros(self._facts, **_COUNTS))[0] > 0:
                     self._group.allreduce(torch.zeros(self._length, **_KIND))
             except Exception as error:  # noqa: BLE001 (`join_round` raises it)
                 self._failure = error

@@ -134,13 +134,17 @@ Made make(const RuleSpec& spec, std::size_t values) {
 struct Kind {
   std::string_view name;
   Made (*make)(const RuleSpec&, std::size_t);
+  bool stands_at_zero;  ///< of a gradient: values and state stay, without a weight decay
 };
 
 constexpr std::array kinds{
-    Kind{"sgd", make<Sgd>},           Kind{"momentum", make<Momentum>},
-    Kind{"nesterov", make<Momentum>}, Kind{"adagrad", make<Adagrad>},
-    Kind{"rmsprop", make<Rmsprop>},   Kind{"adam", make<Adam>},
-    Kind{"adamw", make<Adam>},
+    Kind{"sgd", make<Sgd>, true},
+    Kind{"momentum", make<Momentum>, false},
+    Kind{"nesterov", make<Momentum>, false},
+    Kind{"adagrad", make<Adagrad>, true},
+    Kind{"rmsprop", make<Rmsprop>, false},
+    Kind{"adam", make<Adam>, false},
+    Kind{"adamw", make<Adam>, false},
 };
 
 constexpr auto names = [] {
@@ -148,6 +152,17 @@ constexpr auto names = [] {
   std::transform(kinds.begin(), kinds.end(), all.begin(), [](Kind kind) { return kind.name; });
   return all;
 }();
+
+/// Errors: ConfigError, for a name that no kind has.
+const Kind& kind_of(const RuleSpec& spec) {
+  const auto* const kind = std::find_if(kinds.begin(), kinds.end(),
+                                        [&](const Kind& one) { return one.name == spec.name; });
+  if (kind == kinds.end()) {
+    throw ConfigError(fmt::format("unknown server optimizer \"{}\": expected one of {}", spec.name,
+                                  fmt::join(names, ", ")));
+  }
+  return *kind;
+}
 
 void expect_range(const RuleSpec& spec, const char* what, double value, double limit) {
   if (value >= 0 && value < limit) return;  // false for NaN
@@ -159,19 +174,18 @@ void expect_range(const RuleSpec& spec, const char* what, double value, double l
 }  // namespace
 
 std::unique_ptr<UpdateRule> make_update_rule(const RuleSpec& spec, std::size_t values) {
-  const auto* const kind = std::find_if(kinds.begin(), kinds.end(),
-                                        [&](const Kind& one) { return one.name == spec.name; });
-  if (kind == kinds.end()) {
-    throw ConfigError(fmt::format("unknown server optimizer \"{}\": expected one of {}", spec.name,
-                                  fmt::join(names, ", ")));
-  }
+  const Kind& kind = kind_of(spec);
   expect_range(spec, "momentum", spec.momentum, 1);
   expect_range(spec, "weight decay", spec.weight_decay, HUGE_VAL);
   expect_range(spec, "beta1", spec.beta1, 1);
   expect_range(spec, "beta2", spec.beta2, 1);
   expect_range(spec, "alpha", spec.alpha, 1);
   expect_range(spec, "epsilon", spec.epsilon.value_or(0), HUGE_VAL);
-  return kind->make(spec, values);
+  return kind.make(spec, values);
+}
+
+bool moves_without_gradient(const RuleSpec& spec) {
+  return spec.weight_decay > 0 || !kind_of(spec).stands_at_zero;
 }
 
 std::span<const std::string_view> update_rule_names() {

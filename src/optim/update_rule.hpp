@@ -53,6 +53,11 @@ class UpdateRule {
 /// Errors: ConfigError, for an unknown name or a number out of range.
 std::unique_ptr<UpdateRule> make_update_rule(const RuleSpec& spec, std::size_t values);
 
+/// True where a step changes values whose gradient is zero, or the state with which they move
+/// later.
+/// Errors: ConfigError, for an unknown name.
+bool moves_without_gradient(const RuleSpec& spec);
+
 /// In the order in which help texts list them.
 std::span<const std::string_view> update_rule_names();
 

@@ -93,7 +93,7 @@ Averaging::Result Averaging::average_with_recovery(Round round, const StepInfo& 
       result = average_once(round, info, values);
     }
   };
-  recovery_->begin(round, values);
+  recovery_->begin(round, info.gradients.tensors(), values);
   bool broke = false;
   while (!recovery_->run_or_regroup(attempt)) {
     broke = true;

@@ -102,6 +102,7 @@ std::unique_ptr<Scheme> make_nbssgd(const SchemeContext& context) {
                                  .signal = context.options[option::signal],
                                  .barrier = barrier,
                                  .params = context.replica->view(ReplicaVector::params).size(),
+                                 .tensors = context.replica->gradient_set().tensors(),
                                  .buffers = {buffers.begin(), buffers.end()}},
                       .samples_done = context.samples_done,
                       .learning_rate = context.learning_rate});
@@ -118,7 +119,7 @@ Nbssgd::Nbssgd(Group& group, const Options& options)
 
 Outcome Nbssgd::after_backward(Replica& replica, const StepFacts& facts) {
   Outcome outcome;
-  rounds_.add(replica.view(ReplicaVector::grads), facts);
+  rounds_.add(replica.view(ReplicaVector::grads), replica.gradient_set(), facts);
   take_results(replica, outcome);
   while (rounds_.pauses()) {
     await_result(replica, outcome);
@@ -184,6 +185,7 @@ void Nbssgd::step(Replica& replica, const NbssgdRound& round) {
   std::copy(mean.begin(), mean.end(), replica.view(ReplicaVector::grads).begin());
   replica.store(ReplicaVector::grads);
   replica.set_learning_rate(options_.learning_rate(samples_));
+  replica.use_gradients(round.sync_round.gradients);
   replica.local_step();
   samples_ += round.sync_round.samples;
 }

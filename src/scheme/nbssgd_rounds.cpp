@@ -31,6 +31,7 @@ NbssgdRounds::NbssgdRounds(Group& group, Averaging& averaging, const Options& op
       most_results_(results_in(options.queue_bytes, options.params)),
       tracker_(options.batch, options.done, options.signal),
       drain_(tracker_, options.barrier),
+      info_(nothing()),
       buffers_(options.buffers),
       taken_(options.done),
       to_rounds_(group.world().make_event()),
@@ -49,13 +50,17 @@ NbssgdRounds::~NbssgdRounds() {
   to_rounds_->notify();
 }
 
-void NbssgdRounds::add(std::span<const float> gradient, const StepFacts& facts) {
+void NbssgdRounds::add(std::span<const float> gradient, const GradientSet& tensors,
+                       const StepFacts& facts) {
   bool due = false;
   {
     const MutexLock lock(mutex_);
     accumulator_.add(gradient, facts.samples);
     tracker_.finished_mini_batch(taken_);
     info_.samples += facts.samples;
+    if (facts.samples > 0) {
+      info_.gradients.add(tensors);
+    }
     pending_ += facts.samples;
     info_.loss_sum += facts.loss_sum;
     info_.paused = facts.paused;
@@ -243,7 +248,7 @@ std::unique_ptr<NbssgdRound> NbssgdRounds::contribute() {
     round->sync_round.round = contribution.round;
     round->exchange = {.round = contribution.round, .begun = group_.world().now()};
     round->staleness = std::move(contribution.staleness);
-    round->info = std::exchange(info_, {});
+    round->info = std::exchange(info_, nothing());
     round->contributed_buffers = buffers_;
     std::swap(accumulator_, contribution_);
   }

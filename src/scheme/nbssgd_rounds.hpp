@@ -56,6 +56,7 @@ class NbssgdRounds {
     SignalRule signal = SignalRule::contribution;
     bool barrier = false;  ///< drains every round
     std::size_t params = 0;
+    std::size_t tensors = 0;                         ///< of a `GradientSet`
     std::vector<float> buffers{};                    ///< the replica's, at the beginning
     std::size_t queue_bytes = std::size_t{1} << 28;  ///< memory of results: of at least two
   };
@@ -67,9 +68,9 @@ class NbssgdRounds {
   NbssgdRounds(const NbssgdRounds&) = delete;
   NbssgdRounds& operator=(const NbssgdRounds&) = delete;
 
-  /// Adds a mini-batch with mean gradient `gradient`, computed at the model of the last round
-  /// taken.
-  void add(std::span<const float> gradient, const StepFacts& facts);
+  /// Adds a mini-batch with mean gradient `gradient`, of `tensors`, computed at the model of the
+  /// last round taken.
+  void add(std::span<const float> gradient, const GradientSet& tensors, const StepFacts& facts);
 
   using Results = std::deque<std::unique_ptr<NbssgdRound>>;
 
@@ -96,6 +97,7 @@ class NbssgdRounds {
   void run_rounds();
   std::unique_ptr<NbssgdRound> await_contribution();
   bool may_contribute() const REQUIRES(mutex_);
+  StepInfo nothing() const { return {.gradients = GradientSet(options_.tensors, /*all=*/false)}; }
   std::unique_ptr<NbssgdRound> acquire_round();
   std::unique_ptr<NbssgdRound> contribute();
   bool finish_round(std::unique_ptr<NbssgdRound> round, const Averaging::Result& result);

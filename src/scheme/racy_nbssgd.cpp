@@ -4,8 +4,12 @@
 
 namespace syncopate {
 
-bool RacyContribution::add(std::span<const float> gradient, const StepFacts& facts) {
+bool RacyContribution::add(std::span<const float> gradient, const GradientSet& tensors,
+                           const StepFacts& facts) {
   accumulator_.add(gradient, facts.samples);
+  if (facts.samples > 0) {
+    gradients_.add(tensors);
+  }
   loss_sum_ += facts.loss_sum;
   requests_.merge(facts.requests);
   tracker_.finished_mini_batch(Round{});
@@ -31,6 +35,7 @@ std::uint64_t RacyContribution::discard() {
   tracker_.reduced();  // no round is waited for
   accumulator_.clear();
   loss_sum_ = 0;
+  gradients_ = {};
   requests_ = {};
   return mini_batches;
 }
@@ -46,8 +51,9 @@ RacyNbssgd::RacyNbssgd(Group& group, SharedModel& model, const RacyOptions& opti
 
 Outcome RacyNbssgd::after_backward(Replica& replica, const StepFacts& facts) {
   position_ = {.step = facts.step, .data = facts.position};
-  return contribution_.add(replica.view(ReplicaVector::grads), facts) ? commit(replica, facts)
-                                                                      : Outcome{};
+  const bool due =
+      contribution_.add(replica.view(ReplicaVector::grads), replica.gradient_set(), facts);
+  return due ? commit(replica, facts) : Outcome{};
 }
 
 Outcome RacyNbssgd::commit(Replica& replica, const StepFacts& facts) {
@@ -92,6 +98,7 @@ void RacyNbssgd::step(Replica& replica) {
   contribution_.divided_into(replica.view(ReplicaVector::grads),
                              options_.mean_batch > 0 ? options_.mean_batch : samples);
   replica.store(ReplicaVector::grads);
+  replica.use_gradients(contribution_.gradients());
   replica.own_step(contribution_.samples());
 }
 
@@ -135,7 +142,9 @@ RacyServerNbssgd::RacyServerNbssgd(Group& group, ServerClient& server, const Rac
 
 Outcome RacyServerNbssgd::after_backward(Replica& replica, const StepFacts& facts) {
   ++step_;
-  return contribution_.add(replica.view(ReplicaVector::grads), facts) ? commit(replica) : Outcome{};
+  const bool due =
+      contribution_.add(replica.view(ReplicaVector::grads), replica.gradient_set(), facts);
+  return due ? commit(replica) : Outcome{};
 }
 
 Outcome RacyServerNbssgd::commit(Replica& replica) {

@@ -20,13 +20,15 @@ class RacyContribution {
   RacyContribution(Group& group, const BatchCut& batch, SignalRule signal)
       : signals_(group), tracker_(batch, Round{}, signal) {}
 
-  /// Adds a mini-batch with mean gradient `gradient`. Returns whether the contribution is due; in
-  /// that case the other workers have been signalled.
-  bool add(std::span<const float> gradient, const StepFacts& facts);
+  /// Adds a mini-batch with mean gradient `gradient`, of `tensors`. Returns whether the
+  /// contribution is due; in that case the other workers have been signalled.
+  bool add(std::span<const float> gradient, const GradientSet& tensors, const StepFacts& facts);
 
   std::uint64_t mini_batches() const { return tracker_.pending(); }
   std::uint64_t samples() const { return accumulator_.samples(); }
   double loss_sum() const { return loss_sum_; }
+  /// Of its mini-batches together.
+  const GradientSet& gradients() const { return gradients_; }
   /// The union of the requests of its mini-batches.
   const StepRequests& requests() const { return requests_; }
   /// into = Σ n_k g_k / `divisor`.
@@ -44,6 +46,7 @@ class RacyContribution {
   RoundTracker tracker_;
   GradientAccumulator accumulator_;
   double loss_sum_ = 0;
+  GradientSet gradients_;
   StepRequests requests_;
 };
 

@@ -72,8 +72,9 @@ void Recovery::await_regroup(const std::exception_ptr& error) {
   }
 }
 
-void Recovery::begin(Round round, const SyncValues& values) {
+void Recovery::begin(Round round, std::size_t tensors, const SyncValues& values) {
   wanted_ = round;
+  tensors_ = tensors;
   copy(values, contributed_);
 }
 
@@ -112,23 +113,28 @@ void Recovery::send_result(NodeId to) {
   const Tag tag = group_.tag(tags::handover);
   Transport& transport = group_.transport();
   send(transport, to, tag, sync_round, group_.deadline());
+  send(transport, to, tag, result_round_.gradients.packed(), group_.deadline());
   send(transport, to, tag, std::as_bytes(std::span(result_.model)), group_.deadline());
   send(transport, to, tag, std::as_bytes(std::span(result_.buffers)), group_.deadline());
   send(transport, to, tag, std::as_bytes(std::span(result_.control)), group_.deadline());
 }
 
 SyncRound Recovery::receive_result(Rank from, const SyncValues& values) {
-  SyncRoundBytes sync_round{};
+  SyncRoundBytes bytes{};
+  std::vector<std::byte> gradients(GradientSet::packed_bytes(tensors_));
   const auto receive = [&](std::span<std::byte> into) {
     const auto transfer =
         group_.transport().start_receive(group_.node(from), group_.tag(tags::handover), into);
     group_.await(*transfer, from, "handover");
   };
-  receive(sync_round);
+  receive(bytes);
+  receive(gradients);
   receive(std::as_writable_bytes(values.model));
   receive(std::as_writable_bytes(values.buffers));
   receive(std::as_writable_bytes(values.control));
-  return unpack(sync_round);
+  SyncRound sync_round = unpack(bytes);
+  sync_round.gradients = GradientSet(tensors_, gradients);
+  return sync_round;
 }
 
 void Recovery::keep(const SyncRound& sync_round, const SyncValues& values) {

@@ -50,8 +50,8 @@ class Recovery {
   ///         ended the job.
   bool run_or_regroup(const std::function<void()>& work);
 
-  /// Called before a round: copies this worker's contribution.
-  void begin(Round round, const SyncValues& values);
+  /// Called before a round: copies this worker's contribution. `tensors`: of its `GradientSet`.
+  void begin(Round round, std::size_t tensors, const SyncValues& values);
   /// Called before each attempt at the round. Returns the round if another worker has completed it;
   /// `values` are then its result. Otherwise `values` are restored to the contribution.
   /// Errors: PeerLost, RanksMissing, TimedOut, ViewChanged.
@@ -84,6 +84,7 @@ class Recovery {
   Group& group_;
   FailureListener& failures_;
   Round wanted_{};                       ///< the round under way, or the next
+  std::size_t tensors_ = 0;              ///< of a `GradientSet`
   std::uint32_t agreed_generation_ = 0;  ///< the last generation that agreed
   Copies contributed_;                   ///< to the round under way
   Copies result_;                        ///< of the previous round

@@ -10,6 +10,7 @@
 
 #include "data/batch.hpp"
 #include "optim/rule_state.hpp"
+#include "scheme/gradient_set.hpp"
 #include "transport/shared_memory.hpp"
 
 namespace syncopate {
@@ -85,6 +86,13 @@ class Replica {
   /// What decides a step of its optimizer beside gradient and state; the same on all workers that
   /// share gradients.
   virtual StepSettings step_settings() const { return {}; }
+
+  /// The tensors that took part in the last pass; the gradient of the others is zero. Of a fixed
+  /// length.
+  virtual GradientSet gradient_set() const { return {}; }
+  /// `grads` has been made of several gradients, which are those of these tensors together: steps
+  /// move them alone, until the next pass.
+  virtual void use_gradients(const GradientSet& /*tensors*/) {}
 
   /// True if `backward` reports gradients to a sink. Such a replica has its gradient in host
   /// memory.

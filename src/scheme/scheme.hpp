@@ -83,6 +83,7 @@ struct SyncRound {
   double loss_sum = 0;        ///< over these samples
   Duration paused{};          ///< to subtract from this worker's training clock
   StepRequests agreed{};
+  GradientSet gradients{};  ///< of the workers with samples together, where they share gradients
   /// Samples that this worker computed after it had contributed. They are not among `samples`.
   std::uint64_t own_since = 0;
   /// This worker's contribution to the round. Empty: all it has done since its previous round. It

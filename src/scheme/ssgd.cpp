@@ -55,6 +55,7 @@ Outcome Ssgd::after_backward(Replica& replica, const StepFacts& facts) {
   ++round_.value;
   StepInfo info = step_info_of(facts);
   info.settings = replica.step_settings();
+  info.gradients = replica.gradient_set();
   const Averaging::Result result =
       averaging_.synchronize(round_, info,
                              {.model = replica.view(ReplicaVector::grads),
@@ -64,6 +65,7 @@ Outcome Ssgd::after_backward(Replica& replica, const StepFacts& facts) {
   const TimePoint averaged = clock.now();
   if (result.round_info.sync_round.samples > 0) {  // else not even a momentum changes the model
     expect_same_settings(result.round_info.infos);
+    replica.use_gradients(result.round_info.sync_round.gradients);
     replica.local_step();
   }
   balance(result.round_info.infos);

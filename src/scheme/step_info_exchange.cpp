@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "base/bytes.hpp"
@@ -15,11 +14,16 @@ namespace {
 
 /// As a step info travels: u64 samples, f64 loss sum, i64 pause in ns, 6 flags (stop, evaluate,
 /// checkpoint, ready, left, has buffers), 2 zeros, i64 duration in ns, f64 weight, f64 progress,
-/// f64 learning rate, u32 checksum of settings, 4 zeros.
-constexpr std::size_t step_info_bytes = 72;
+/// f64 learning rate, u32 checksum of settings, 4 zeros, then a bit for each tensor that may be
+/// without a gradient.
+constexpr std::size_t fixed_bytes = 72;
 
-std::array<std::byte, step_info_bytes> pack(const StepInfo& info) {
-  std::array<std::byte, step_info_bytes> bytes{};
+std::size_t bytes_of(const StepInfo& info) {
+  return fixed_bytes + GradientSet::packed_bytes(info.gradients.tensors());
+}
+
+std::vector<std::byte> pack(const StepInfo& info) {
+  std::vector<std::byte> bytes(bytes_of(info));
   ByteWriter(bytes)
       .put(info.samples)
       .put(info.loss_sum)
@@ -36,11 +40,12 @@ std::array<std::byte, step_info_bytes> pack(const StepInfo& info) {
       .put(info.progress)
       .put(info.settings.learning_rate)
       .put(info.settings.checksum)
-      .put_zeros(4);
+      .put_zeros(4)
+      .put_bytes(info.gradients.packed());
   return bytes;
 }
 
-StepInfo unpack(std::span<const std::byte> bytes) {
+StepInfo unpack(std::span<const std::byte> bytes, std::size_t tensors) {
   ByteReader reader(bytes);
   StepInfo info;
   info.samples = reader.take<std::uint64_t>();
@@ -58,6 +63,7 @@ StepInfo unpack(std::span<const std::byte> bytes) {
   info.progress = reader.take<double>();
   info.settings.learning_rate = reader.take<double>();
   info.settings.checksum = reader.take<std::uint32_t>();
+  info.gradients = GradientSet(tensors, bytes.subspan(fixed_bytes));
   return info;
 }
 
@@ -72,13 +78,14 @@ StepInfo step_info_of(const StepFacts& facts) {
 }
 
 RoundInfo exchange_step_info(Group& group, const StepInfo& mine) {
-  std::vector<std::byte> received(group.size() * step_info_bytes);
+  const std::size_t bytes = bytes_of(mine);
+  std::vector<std::byte> received(group.size() * bytes);
   const TimePoint start = group.world().now();
   allgather(group, pack(mine), received);
   RoundInfo round_info;
   for (std::size_t rank = 0; rank < group.size(); ++rank) {
-    const auto each = std::span(received).subspan(rank * step_info_bytes, step_info_bytes);
-    round_info.infos.push_back(unpack(each));
+    const auto each = std::span(received).subspan(rank * bytes, bytes);
+    round_info.infos.push_back(unpack(each, mine.gradients.tensors()));
   }
   round_info.sync_round = combine_step_infos(round_info.infos);
   const Duration pause_of_others = round_info.sync_round.paused - mine.paused;
@@ -88,11 +95,15 @@ RoundInfo exchange_step_info(Group& group, const StepInfo& mine) {
 
 SyncRound combine_step_infos(const std::vector<StepInfo>& infos) {
   SyncRound sync_round{};
+  sync_round.gradients = GradientSet(infos.front().gradients.tensors(), /*all=*/false);
   for (const StepInfo& info : infos) {
     sync_round.samples += info.samples;
     sync_round.loss_sum += info.loss_sum;
     sync_round.paused = std::max(sync_round.paused, info.paused);
     sync_round.agreed.merge(info.requests);
+    if (info.weight > 0) {
+      sync_round.gradients.add(info.gradients);
+    }
   }
   sync_round.agreed.left = false;
   sync_round.agreed.stop |=

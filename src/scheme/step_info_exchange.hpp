@@ -23,6 +23,9 @@ struct StepInfo {
   double progress = 0;
   /// Of the step that follows; unset where workers have steps of their own.
   StepSettings settings{};
+  /// Of the gradient that this worker contributes; of the same length on all. Empty where workers
+  /// have steps of their own.
+  GradientSet gradients{};
 };
 
 /// The step info of a worker that synchronizes after every step.
@@ -44,7 +47,8 @@ struct RoundInfo {
 RoundInfo exchange_step_info(Group& group, const StepInfo& mine);
 
 /// The round that follows from the step infos, of one worker or more: total samples and loss, the
-/// longest pause, and the union of all requests; training ends where all workers have left. Pure.
+/// longest pause, the union of all requests, and that of the gradients with a weight; training ends
+/// where all workers have left. Pure.
 SyncRound combine_step_infos(const std::vector<StepInfo>& infos);
 
 /// Refuses workers whose next step, with the same gradient, would not be the same: their replicas

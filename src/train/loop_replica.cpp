@@ -12,6 +12,7 @@ void LoopReplica::attach(StepHandover& loop, const Job& job) {
   loop_ = &loop;
   base_rate_ = job.learning_rate;
   overlaps_ = job.overlaps;
+  gradients_ = GradientSet(tensors(), /*all=*/true);
 }
 
 void LoopReplica::on_progress(PassDetail /*detail*/, const std::function<void()>& progressed) {
@@ -38,13 +39,24 @@ PassResult LoopReplica::backward(const Batch& /*batch*/, GradientSink* sink) {
 PassResult LoopReplica::take_gradient(GradientSink* sink) {
   if (const auto step = loop_->next(progressed_, sink)) {
     settings_ = step->settings;
+    gradients_ = step->gradients;
+    shown_ = gradients_;
     return {.samples = step->samples, .loss_sum = step->loss_sum};
   }
   settings_ = {};  // a schedule may change them when the loop has left
+  gradients_ = GradientSet(tensors(), /*all=*/false);
+  shown_.reset();  // the loop may have ended by taking its gradients away
   const std::span<float> grads = view(ReplicaVector::grads);
   std::ranges::fill(grads, 0.0F);
   store(ReplicaVector::grads);
   return {};
+}
+
+void LoopReplica::use_gradients(const GradientSet& tensors) {
+  if (tensors != shown_) {
+    shown_ = tensors;
+    show_gradients(tensors);
+  }
 }
 
 void LoopReplica::initialise(std::uint64_t /*seed*/) {}

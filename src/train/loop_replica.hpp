@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 
 #include "scheme/replica.hpp"
@@ -26,10 +27,14 @@ class LoopReplica : public Replica {
   };
   /// The loop outlives the replica's training.
   void attach(StepHandover& loop, const Job& job);
+  /// Of the model, where a step may leave some of them without a gradient; else 0.
+  virtual std::size_t tensors() const { return 0; }
 
   bool reports_gradients() const final { return overlaps_; }
   /// As the loop has said them with its step.
   StepSettings step_settings() const final { return settings_; }
+  GradientSet gradient_set() const final { return gradients_; }
+  void use_gradients(const GradientSet& tensors) final;
   /// True where a `view` is the model's own memory, so that it costs nothing.
   virtual bool is_in_host_memory() const { return true; }
 
@@ -49,6 +54,8 @@ class LoopReplica : public Replica {
   bool follows_loop() const final { return true; }
   /// One step of the program's optimizer, with its learning rate times `rate_factor`.
   virtual void take_step(double rate_factor) = 0;
+  /// `take_step` moves these tensors, until the program's next pass.
+  virtual void show_gradients(const GradientSet& /*tensors*/) {}
 
   /// Waits for the loop's step; without one the gradient is zero.
   PassResult take_gradient(GradientSink* sink);
@@ -58,6 +65,9 @@ class LoopReplica : public Replica {
   double base_rate_ = 0;
   double rate_factor_ = 1;
   StepSettings settings_;
+  GradientSet gradients_;  ///< of the loop's last step
+  /// Those that the program's optimizer sees; empty where the program may have changed them.
+  std::optional<GradientSet> shown_;
   std::function<void()> progressed_;
 };
 

@@ -24,6 +24,7 @@ struct LoopStep {
   std::uint32_t samples = 0;
   double loss_sum = std::numeric_limits<double>::quiet_NaN();  ///< NaN: the loop does not say it
   StepSettings settings{};
+  GradientSet gradients{};
 };
 
 /// Passes control between a program's own loop and the task of its worker, of which one runs at a

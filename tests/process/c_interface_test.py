@@ -155,7 +155,8 @@ class Alone(unittest.TestCase):
         nothing = {"rank": "job", "worker_count": "job", "local_rank": "job", "everyone": "job",
                    "host_coordinator": "host", "host_key": "host", "group_rank": "group", "group_size": "group",
                    "share_step_size": "share", "share_epoch": "share", "share_step": "share", "work_is_done": "work",
-                   "training_server_steps": "training", "training_shares_gradients": "training",
+                   "training_server_steps": "training", "training_server_moves_all": "training",
+                   "training_shares_gradients": "training",
                    "training_overlaps": "training", "training_batch_size": "training"}
         for function, handle in nothing.items():
             with self.subTest(function):

@@ -134,8 +134,9 @@ class Alone(AloneTest):
         for make, layout in ((torch.nn.Conv2d, torch.channels_last), (torch.nn.Conv3d, torch.channels_last_3d)):
             network = make(4, 6, 3).to(memory_format=layout)
             before = network.weight.detach().clone()
-            sgd = torch.optim.SGD(network.parameters(), lr=0.1)
-            syncopate.Job().DistributedOptimizer(sgd, network, batch_size=1).step()
+            optimizer = syncopate.Job().DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=1)
+            network(torch.zeros(1, 4, *[3] * (network.weight.dim() - 2))).sum().backward()  # whose gradient is zero
+            optimizer.step()
             self.assertTrue(network.weight.is_contiguous(memory_format=layout))
             self.assertTrue(network.weight.grad.is_contiguous(memory_format=layout))
             self.assertTrue(torch.equal(network.weight, before))

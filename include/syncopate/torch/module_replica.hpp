@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <syncopate/error.hpp>
@@ -21,9 +22,10 @@ inline namespace v0 {
 
 /// The replica of a module that a program trains by a loop of its own.
 ///
-/// Parameters, gradients and floating buffers of the module become views of flat vectors, and stay
-/// so when the replica is gone. A gradient that the program has replaced is copied back into its
-/// view (`collect`); a parameter without a gradient has the gradient zero.
+/// Parameters and floating buffers of the module become views of flat vectors, and stay so when the
+/// replica is gone. Gradients become so before a step (`collect`). As everywhere in libtorch, a
+/// parameter that no backward pass has used has none, and the optimizer leaves it as it is; its
+/// part of the flat gradient is zero.
 ///
 /// Frozen parameters, which no step changes, stay with the module, and so do integer buffers.
 /// Module and optimizer outlive every call.
@@ -34,13 +36,15 @@ class ModuleReplica final : public Replica {
   ///         not of float32; for an optimizer of other parameters, or one that needs a closure.
   ModuleReplica(torch::nn::Module& module, torch::optim::Optimizer& optimizer);
 
-  /// Sets all gradients to zero.
+  /// Removes all gradients.
   void zero_gradients();
   /// Makes the flat gradient that of the last backward passes. Errors: ConfigError, for a module or
-  /// an optimizer that has other tensors than it was made with, or a sparse gradient.
+  /// an optimizer that has other tensors than it was made with.
   void collect();
-  /// The same with the gradient of one parameter. Errors: ConfigError, for a sparse gradient.
+  /// The same with the gradient of one parameter.
   void collect(std::size_t parameter);
+  /// 1 for each parameter that has a gradient, else 0.
+  std::vector<std::uint8_t> gradient_flags() const;
   /// True while a gradient is the part of the flat one that `collect` has made it.
   bool has_gradient_in_place(std::size_t parameter) const;
   /// The parameters.
@@ -65,6 +69,8 @@ class ModuleReplica final : public Replica {
     if (params_.values().is_cpu()) vector(which).move_into(std::move(memory));
   }
   void take_step(double rate_factor) override;
+  std::size_t tensor_count() const override { return params_.tensors().size(); }
+  void use_gradients(const std::uint8_t* tensors) override;
 
  private:
   static torch::Device device_of(const torch::nn::Module& module);
@@ -101,7 +107,6 @@ inline ModuleReplica::ModuleReplica(torch::nn::Module& module,
         "another optimizer");
   }
   expect_parameters_of(optimizer);
-  zero_gradients();
 } catch (const std::invalid_argument& error) {  // of the flat vectors
   throw ConfigError(error.what());
 }
@@ -139,10 +144,25 @@ inline void ModuleReplica::expect_parameters_of(const torch::optim::Optimizer& o
 }
 
 inline void ModuleReplica::zero_gradients() {
-  grads_.tensor().zero_();
+  for (const flat::NamedTensor& named : params_.tensors()) named.tensor.mutable_grad().reset();
+}
+
+inline std::vector<std::uint8_t> ModuleReplica::gradient_flags() const {
+  std::vector<std::uint8_t> flags;
+  for (const flat::NamedTensor& named : params_.tensors()) {
+    flags.push_back(named.tensor.grad().defined() ? 1 : 0);
+  }
+  return flags;
+}
+
+inline void ModuleReplica::use_gradients(const std::uint8_t* tensors) {
   for (std::size_t i = 0; i < params_.tensors().size(); ++i) {
-    torch::Tensor parameter = params_.tensors()[i].tensor;
-    parameter.mutable_grad() = gradient_of(i);
+    torch::Tensor& grad = params_.tensors()[i].tensor.mutable_grad();
+    if (tensors[i] == 0) {
+      grad.reset();
+    } else if (!has_gradient_in_place(i)) {
+      grad = gradient_of(i);
+    }
   }
 }
 
@@ -167,7 +187,7 @@ inline void ModuleReplica::collect() {
 inline bool ModuleReplica::has_gradient_in_place(std::size_t parameter) const {
   const torch::Tensor& grad = params_.tensors()[parameter].tensor.grad();
   const float* const place = grads_.tensor().data_ptr<float>() + params_.offset(parameter);
-  return grad.defined() && grad.data_ptr() == place;
+  return grad.defined() && !grad.is_sparse() && grad.data_ptr() == place;
 }
 
 inline void ModuleReplica::collect(std::size_t parameter) {
@@ -178,11 +198,9 @@ inline void ModuleReplica::collect(std::size_t parameter) {
   const torch::Tensor view = gradient_of(parameter);
   if (!grad.defined()) {
     view.zero_();
-  } else if (grad.is_sparse()) {
-    throw ConfigError("the gradient of " + named.name + " is sparse; a replica holds dense ones");
-  } else {
-    view.copy_(grad);
+    return;
   }
+  view.copy_(grad.is_sparse() ? grad.to_dense() : grad);
   named.tensor.mutable_grad() = view;
 }
 

@@ -39,6 +39,9 @@ CallbackReplica::CallbackReplica(const syncopate_replica& callbacks) : callbacks
   if (callbacks.view == nullptr || callbacks.take_step == nullptr) {
     throw ConfigError("a replica needs the callbacks view and take_step");
   }
+  if (callbacks.tensor_count > 0 && callbacks.use_gradients == nullptr) {
+    throw ConfigError("a replica with a tensor_count needs the callback use_gradients");
+  }
 }
 
 std::size_t CallbackReplica::size(ReplicaVector which) const {
@@ -92,6 +95,10 @@ void CallbackReplica::move_into(SharedMemory& memory) {
 
 void CallbackReplica::take_step(double rate_factor) {
   expect_none(callbacks_.take_step(callbacks_.user, rate_factor));
+}
+
+void CallbackReplica::show_gradients(const GradientSet& tensors) {
+  expect_none(callbacks_.use_gradients(callbacks_.user, tensors.flags().data()));
 }
 
 OptimizerState CallbackReplica::optimizer_state() const {

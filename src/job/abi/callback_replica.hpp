@@ -20,6 +20,7 @@ class CallbackReplica final : public LoopReplica {
   void store(ReplicaVector which) override;
   void move_into(SharedMemory& memory) override;
   bool is_in_host_memory() const override { return callbacks_.store == nullptr; }
+  std::size_t tensors() const override { return callbacks_.tensor_count; }
 
   /// Errors: InternalError, since a job of programs has no checkpoints.
   OptimizerState optimizer_state() const override;
@@ -27,6 +28,7 @@ class CallbackReplica final : public LoopReplica {
 
  private:
   void take_step(double rate_factor) override;
+  void show_gradients(const GradientSet& tensors) override;
   std::size_t size(ReplicaVector which) const;
 
   syncopate_replica callbacks_;

@@ -51,6 +51,11 @@ int syncopate_training_server_steps(const syncopate_training* training) {
       [&] { return abi::given(training, "training").training.server_steps() ? 1 : 0; });
 }
 
+int syncopate_training_server_moves_all(const syncopate_training* training) {
+  return abi::value_of(
+      [&] { return abi::given(training, "training").training.server_moves_all() ? 1 : 0; });
+}
+
 int syncopate_training_shares_gradients(const syncopate_training* training) {
   return abi::value_of(
       [&] { return abi::given(training, "training").training.shares_gradients() ? 1 : 0; });
@@ -80,6 +85,13 @@ syncopate_status syncopate_training_use_settings(syncopate_training* training, d
   return abi::call([&] {
     abi::given(training, "training")
         .training.use_settings({.learning_rate = learning_rate, .checksum = checksum});
+  });
+}
+
+syncopate_status syncopate_training_has_gradients(syncopate_training* training,
+                                                  const uint8_t* tensors) {
+  return abi::call([&] {
+    abi::given(training, "training").training.has_gradients(&abi::given(tensors, "tensors"));
   });
 }
 

@@ -156,6 +156,9 @@ class LoopTraining {
 
   /// True where a parameter server takes the optimizer's steps.
   bool server_steps() const;
+  /// True where a parameter server takes steps of the whole model by a rule that moves parameters
+  /// whose gradient is zero, such as one with a momentum or a weight decay.
+  bool server_moves_all() const;
   /// True where a step takes the mean gradient of all workers, who take all steps together.
   bool shares_gradients() const;
   /// True where gradients leave during the backward pass, as far as the program reports them:
@@ -176,6 +179,9 @@ class LoopTraining {
   /// share gradients, a step with other settings than those of the other workers ends the job by a
   /// ConfigError. A program that never says them answers for this itself.
   void use_settings(const StepSettings& settings);
+  /// From now on the gradients of steps are those of the tensors with a flag other than 0, of
+  /// `LoopReplica::tensors`; before, of all.
+  void has_gradients(const std::uint8_t* flags);
 
   /// The replica holds the mean gradient of `samples` samples. Returns when it holds the parameters
   /// for the next step. Errors: the error that ended the job; Cancelled, when the user has ended

@@ -15,6 +15,7 @@
 #include "job/launch/loop_config.hpp"
 #include "job/program/loop_site.hpp"
 #include "kernels/reduce.hpp"
+#include "optim/update_rule.hpp"
 #include "scheme/scheme_options.hpp"
 #include "scheme/scheme_spec.hpp"
 #include "train/gradient_check.hpp"
@@ -70,6 +71,18 @@ bool server_takes_steps(const TrainConfig& config) {
   return !policy.optimizer && policy.consistency.kind != ConsistencyOptions::Kind::elastic;
 }
 
+/// True where a server's rule moves all of the model in each step.
+bool rule_moves_all(const TrainConfig& config) {
+  if (!server_keeps_model(config)) {
+    return false;
+  }
+  const ServerPolicy policy = server_policy_of(config);
+  const Optimizer rule = policy.optimizer ? policy.optimizer->optimizer : config.optimizer;
+  return policy.consistency.kind != ConsistencyOptions::Kind::elastic &&
+         moves_without_gradient(
+             {.name = std::string(name_of_value(rule)), .weight_decay = config.weight_decay});
+}
+
 /// True where a step takes the mean gradient of all workers.
 bool has_steps_of_all(const TrainConfig& config) {
   const SchemeTraits& traits = scheme_named(config.scheme).traits;
@@ -102,6 +115,7 @@ class LoopTraining::Worker {
     const LoopDefinition definition = definition_of(*job_, *replica, options, sizes_);
     TrainConfig config = loop_config(definition.options, job_->size());
     server_steps_ = !job_->is_alone() && server_takes_steps(config);
+    server_moves_all_ = !job_->is_alone() && rule_moves_all(config);
     shares_gradients_ = !job_->is_alone() && has_steps_of_all(config);
     overlaps_ = has_steps_of_all(config) && config.scheme_options[option::overlap] == Overlap::on;
     if (server_steps_ && !options.optimizer.has_no_rule.empty()) {
@@ -116,6 +130,7 @@ class LoopTraining::Worker {
                       config.scheme));
     }
     job_->begin_training();
+    gradients_ = GradientSet(replica->tensors(), /*all=*/true);
     replica->attach(loop_, {.learning_rate = config.learning_rate.value(), .overlaps = overlaps_});
     loop_.on_round(options.on_round);
     job_->waits()->loop_is_here();
@@ -143,6 +158,7 @@ class LoopTraining::Worker {
 
   LoopJob::Member& job() { return *job_; }
   bool server_steps() const { return server_steps_; }
+  bool server_moves_all() const { return server_moves_all_; }
   bool shares_gradients() const { return shares_gradients_; }
   bool overlaps() const { return overlaps_; }
   std::uint32_t batch_size() const { return sizes_.step_size; }
@@ -206,6 +222,12 @@ class LoopTraining::Worker {
     settings_ = settings;
   }
 
+  void has_gradients(const std::uint8_t* flags) {
+    const LoopJob::Member::Use use(*job_);
+    expect_unfinished();
+    gradients_ = GradientSet(std::span(flags, gradients_.tensors()));
+  }
+
   bool is_of_this_process() const { return job_->is_of_this_process(); }
   void abandon(const std::string& reason) { loop_.abandon(reason); }
 
@@ -246,7 +268,7 @@ class LoopTraining::Worker {
     if (replica_) {
       take_alone(samples, has_finite_gradient());
     } else {
-      loop_.step({.samples = samples, .settings = settings_});
+      loop_.step({.samples = samples, .settings = settings_, .gradients = gradients_});
     }
   }
 
@@ -299,11 +321,13 @@ class LoopTraining::Worker {
   std::shared_ptr<LoopJob::Member> job_;
   const ShareSizes sizes_;
   bool server_steps_ = false;
+  bool server_moves_all_ = false;
   bool shares_gradients_ = false;
   bool overlaps_ = false;
   bool finished_ = false;
   std::optional<std::uint32_t> pass_;  ///< the samples with which one has begun
   StepSettings settings_;              ///< of the program's optimizer
+  GradientSet gradients_;              ///< of the next step
   std::exception_ptr failure_;         ///< written by the task, read once it has ended
   StepHandover loop_;
   std::unique_ptr<LoopReplica> replica_;  ///< of a job of one process; else the worker has it
@@ -331,6 +355,10 @@ bool LoopTraining::server_steps() const {
   return worker_->server_steps();
 }
 
+bool LoopTraining::server_moves_all() const {
+  return worker_->server_moves_all();
+}
+
 bool LoopTraining::shares_gradients() const {
   return worker_->shares_gradients();
 }
@@ -353,6 +381,10 @@ void LoopTraining::gradients_ready(std::size_t first, std::size_t count) {
 
 void LoopTraining::use_settings(const StepSettings& settings) {
   worker_->use_settings(settings);
+}
+
+void LoopTraining::has_gradients(const std::uint8_t* flags) {
+  worker_->has_gradients(flags);
 }
 
 void LoopTraining::step(std::uint32_t samples) {

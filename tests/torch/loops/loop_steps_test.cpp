@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <array>
 #include <limits>
 
 #include "tests/torch/loops/loop_jobs.hpp"
@@ -59,6 +60,84 @@ TEST(LoopStepsTest, OfUnequalPartsAreThoseOfTheWholeBatch) {
     optimizer.finish();
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+/// Two heads, of which a pass uses one.
+struct Heads : torch::nn::Module {
+  Heads() {
+    const torch::NoGradGuard no_grad;
+    for (torch::Tensor& parameter : parameters()) {
+      parameter.copy_(torch::sin(torch::arange(parameter.numel())).view(parameter.sizes()));
+    }
+  }
+  torch::nn::Linear first{register_module("first", torch::nn::Linear(6, 3))};
+  torch::nn::Linear second{register_module("second", torch::nn::Linear(6, 3))};
+};
+
+/// Six steps; `head_of` a step is the one that this worker uses.
+template <class HeadOf>
+std::vector<float> train_heads(const InitOptions& options, const HeadOf& head_of) {
+  TorchJob job = init(options);
+  Heads net;
+  torch::optim::AdamW adamw(net.parameters(), torch::optim::AdamWOptions(0.1).weight_decay(0.5));
+  DistributedOptimizer optimizer(job, net, adamw, {.batch_size = batch});
+  for (int step = 0; step < 6; ++step) {
+    optimizer.zero_grad();
+    (head_of(step) == 0 ? net.first : net.second)(images()).square().sum().backward();
+    optimizer.step();
+  }
+  optimizer.finish();
+  return values_of(net);
+}
+
+/// The same without a job. `head_of` a step and a worker; the mean over `workers` of them.
+template <class HeadOf>
+std::vector<float> heads_without_job(int workers, const HeadOf& head_of) {
+  Heads net;
+  torch::optim::AdamW adamw(net.parameters(), torch::optim::AdamWOptions(0.1).weight_decay(0.5));
+  for (int step = 0; step < 6; ++step) {
+    for (torch::Tensor& parameter : net.parameters()) parameter.mutable_grad().reset();
+    for (int worker = 0; worker < workers; ++worker) {
+      auto& head = head_of(step, worker) == 0 ? net.first : net.second;
+      (head(images()).square().sum() / workers).backward();
+    }
+    adamw.step();
+  }
+  return values_of(net);
+}
+
+TEST(LoopStepsTest, LeaveParametersWithoutAGradientAsTheyAre) {
+  const auto first = [](int /*step*/, int /*worker*/ = 0) { return 0; };
+  const auto turns = [](int step, int /*worker*/ = 0) { return step % 2; };
+  EXPECT_EQ(train_heads({}, first), heads_without_job(1, first));
+  EXPECT_EQ(train_heads({}, turns), heads_without_job(1, turns));
+}
+
+TEST(LoopStepsTest, MoveParametersThatSomeWorkersHaveUsedAsOneProcessWould) {
+  const auto by_worker = [](int step, int worker) { return step == 2 ? 0 : worker; };
+  const std::vector<float> expected = heads_without_job(2, by_worker);
+  const std::string folder = run_folder();
+  std::array<std::vector<float>, 2> found;
+  const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
+    const int rank = static_cast<int>(entry.rank);
+    found.at(entry.rank) = train_heads({.options = {{"run-dir", folder}}, .entry = entry},
+                                       [&](int step) { return by_worker(step, rank); });
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  for (const std::vector<float>& own : found) {
+    ASSERT_EQ(own.size(), expected.size());
+    for (std::size_t i = 0; i < own.size(); ++i) EXPECT_NEAR(own[i], expected[i], 1e-5) << i;
+  }
+}
+
+TEST(LoopStepsTest, RefuseAServerThatWouldMoveAParameterWithoutAGradient) {
+  const std::string folder = run_folder();
+  const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
+    train_heads({.scheme = "asgd", .options = {{"run-dir", folder}}, .entry = entry},
+                [](int /*step*/) { return 0; });
+  });
+  EXPECT_THAT(errors,
+              testing::Each(HasSubstr("no backward pass of this step has used second.weight")));
 }
 
 /// A layer of bfloat16 that is not trained, before one that is.

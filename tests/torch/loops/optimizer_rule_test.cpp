@@ -83,11 +83,10 @@ std::vector<std::string> after(const std::string& scheme,
     Linear net;
     torch::optim::SGD sgd(net.parameters(), SGDOptions(0.1).momentum(0.9));
     DistributedOptimizer optimizer(job, net, sgd, DistributedOptions{.batch_size = 4});
-    optimizer.zero_grad();
+    net.forward(torch::ones({4, 6})).sum().backward();
     optimizer.step(4);
     change(static_cast<SGDOptions&>(sgd.param_groups().front().options()));
     try {
-      optimizer.zero_grad();
       optimizer.step(4);
     } catch (const ConfigError& error) {
       refusals.at(entry.rank) = error.what();

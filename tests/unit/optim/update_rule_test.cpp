@@ -289,6 +289,25 @@ float rounded(float value) {
   return kept;
 }
 
+/// The value, 1 at first, after steps along these gradients.
+float value_after(const RuleSpec& spec, const std::vector<float>& gradients) {
+  const auto rule = make_update_rule(spec, 1);
+  std::vector<float> value{1};
+  for (const float gradient : gradients) {
+    rule->begin_step(0.1);
+    rule->apply(0, value, std::vector<float>{gradient}, 1);
+  }
+  return value.front();
+}
+
+TEST_P(EachRule, SaysWhetherASteplessParameterMoves) {
+  for (const double decay : {0.0, 0.05}) {
+    RuleSpec each = spec(decay);
+    const bool stands = value_after(each, {1, 0, 0, 1}) == value_after(each, {1, 1});
+    EXPECT_EQ(moves_without_gradient(each), !stands) << each.name << " with decay " << decay;
+  }
+}
+
 TEST(UpdateRule, PlainSgdIsAPlainLoop) {
   const std::uint64_t seed = 25;
   SCOPED_TRACE(fmt::format("seed {}", seed));

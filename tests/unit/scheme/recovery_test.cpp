@@ -58,9 +58,19 @@ class ImmediateListener : public FailureListener {
 struct Got {
   std::vector<std::vector<float>> models;
   std::vector<std::uint64_t> samples;
+  std::vector<GradientSet> gradients;
 };
 
-/// Brings 2^rank of everything, by 2^rank samples.
+/// The tensors of the ranks whose bits are set in `samples`.
+GradientSet tensors_of(std::uint64_t samples) {
+  std::vector<std::uint8_t> flags;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    flags.push_back((samples >> rank & 1U) != 0 ? 1 : 0);
+  }
+  return GradientSet(flags);
+}
+
+/// Brings 2^rank of everything, by 2^rank samples, with a gradient of one of four tensors.
 Got run_rounds(World& world, Known& known, Rank self, Algorithm algorithm) {
   std::vector<NodeId> nodes;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
@@ -77,12 +87,15 @@ Got run_rounds(World& world, Known& known, Rank self, Algorithm algorithm) {
     world.sleep_for(self.value * 3ms);
     std::vector<float> model(1000, static_cast<float>(1U << self.value));
     std::vector<float> buffers(100, 1);
-    const auto result = averaging.synchronize(Round{round}, {.samples = 1U << self.value},
-                                              {.model = model, .buffers = buffers});
+    const std::uint64_t samples = 1U << self.value;
+    const auto result =
+        averaging.synchronize(Round{round}, {.samples = samples, .gradients = tensors_of(samples)},
+                              {.model = model, .buffers = buffers});
     EXPECT_EQ(result.round_info.sync_round.round, Round{round});
     EXPECT_NEAR(buffers[0], 1, 1e-6);
     got.models.push_back(model);
     got.samples.push_back(result.round_info.sync_round.samples);
+    got.gradients.push_back(result.round_info.sync_round.gradients);
   }
   averaging.leave();
   world.transport().close(world.now() + 1min);
@@ -137,6 +150,7 @@ void expect_alike(const std::vector<Got>& got) {
     before = samples;
     for (const Got& other : got) {
       EXPECT_EQ(other.samples.at(round), samples);
+      EXPECT_EQ(other.gradients.at(round), tensors_of(samples));
       EXPECT_EQ(other.models.at(round), got[0].models[round]);
     }
   }

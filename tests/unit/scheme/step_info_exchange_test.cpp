@@ -1,5 +1,5 @@
 // Goal:   step infos combine to a round with total samples and loss, the longest pause, and the
-//         union of all requests.
+//         union of all requests and gradients.
 // Method: hand-made step infos.
 
 #include "scheme/step_info_exchange.hpp"
@@ -33,6 +33,29 @@ TEST(Conclude, AllDoWhatOneWishes) {
   const SyncRound sync_round =
       combine_step_infos({{.requests = {.stop = true}}, {.requests = {.checkpoint = true}}});
   EXPECT_EQ(sync_round.agreed, (StepRequests{.stop = true, .evaluate = false, .checkpoint = true}));
+}
+
+GradientSet set_of(std::vector<std::uint8_t> flags) {
+  return GradientSet(flags);
+}
+
+TEST(Conclude, AddsTheTensorsOfThoseWhoseGradientHasAWeight) {
+  const std::vector<StepInfo> infos{{.weight = 2, .gradients = set_of({1, 0, 0, 0})},
+                                    {.weight = 0, .gradients = set_of({0, 1, 0, 0})},
+                                    {.weight = 1, .gradients = set_of({1, 0, 0, 1})}};
+  EXPECT_EQ(combine_step_infos(infos).gradients, set_of({1, 0, 0, 1}));
+  EXPECT_EQ(combine_step_infos({infos[1]}).gradients, set_of({0, 0, 0, 0}));
+  EXPECT_EQ(combine_step_infos({{}, {}}).gradients, GradientSet());
+}
+
+TEST(GradientSets, TravelAsABitForEachTensor) {
+  const GradientSet nine = set_of({1, 0, 1, 0, 0, 0, 0, 0, 1});
+  const std::vector<std::byte> packed = nine.packed();
+  EXPECT_THAT(packed, testing::ElementsAre(std::byte{0b101}, std::byte{1}));
+  EXPECT_EQ(GradientSet(9, packed), nine);
+  EXPECT_EQ(GradientSet(9, packed).flags(), nine.flags());
+  EXPECT_EQ(GradientSet::packed_bytes(0), 0U);
+  EXPECT_TRUE(GradientSet().packed().empty());
 }
 
 TEST(Conclude, EndsOnceEveryWorkerHasLeft) {

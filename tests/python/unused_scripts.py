@@ -1,0 +1,125 @@
+"""Training scripts for unused_test.py: unused_scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
+import os
+
+import torch
+import syncopate_torch as syncopate
+from torch.nn import functional
+
+from calls import run_calls, say
+
+STEPS = 6
+
+
+class Heads(torch.nn.Module):
+    """Layers of which a pass uses the first and one of two others, and one that none uses."""
+
+    def __init__(self):
+        super().__init__()
+        self.base = torch.nn.Linear(4, 3)
+        self.heads = torch.nn.ModuleList(torch.nn.Linear(3, 2) for _ in range(2))
+        self.never = torch.nn.Linear(3, 2)
+
+    def forward(self, x, head):
+        return self.heads[head](self.base(x).tanh())
+
+
+def problem():
+    torch.manual_seed(3)
+    return torch.randn(STEPS, 8, 4), torch.randint(0, 2, (STEPS, 8)), Heads()
+
+
+def parameters_of(module):
+    return [value for parameter in module.parameters() for value in parameter.detach().flatten().tolist()]
+
+
+def head_of(use, step, rank):
+    """nobody: all workers use the first head. turns: all use the same, another one in each step. some: each its own. early: the
+    second one is used by worker 1 alone, in the first step, whose momentum a later step must not apply."""
+    return {"nobody": 0, "turns": step % 2, "some": (step + rank) % 2, "early": int(rank == 1 and step == 0)}[use]
+
+
+def samples_of(step, rank):
+    """This worker's part of the eight samples of a step, of another size than the other's."""
+    part = slice(0, 5) if rank == 0 else slice(5, 8)
+    points, labels, _ = problem()
+    return points[step][part], labels[step][part]
+
+
+def optimizer_of(module, name):
+    made = {"adamw": lambda: torch.optim.AdamW(module.parameters(), lr=0.1, weight_decay=0.1),
+            "momentum": lambda: torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1),
+            "sgd": lambda: torch.optim.SGD(module.parameters(), lr=0.1)}
+    return made[name]()
+
+
+def trains(scheme, name, use, *options):
+    """Options: NAME=VALUE of the scheme; `clip`, which clips the mean gradient; `aligns`, which waits for all in the middle, with
+    a gradient; `short`, of whose loop worker 1 leaves out the last two steps; `to_zero`, which keeps the gradients."""
+    given = dict(option.split("=") for option in options if "=" in option)
+    job = syncopate.init(scheme, options=given)
+    module = problem()[2]
+    optimizer = job.DistributedOptimizer(optimizer_of(module, name), module, batch_size=8)
+    try:
+        for step in range(STEPS - 2 * ("short" in options and job.rank == 1)):
+            x, y = samples_of(step, job.rank)
+            optimizer.zero_grad(set_to_none="to_zero" not in options)
+            optimizer.expect(len(x))
+            functional.cross_entropy(module(x, head_of(use, step, job.rank)), y).backward()
+            if "aligns" in options and step == 2:
+                optimizer.align()
+            if "clip" in options:
+                optimizer.synchronize(weight=len(x))
+                torch.nn.utils.clip_grad_norm_(module.parameters(), 0.1)
+            optimizer.step(weight=len(x))
+            given_up = [parameter.grad is None for parameter in module.never.parameters()]
+    except syncopate.ConfigError as error:
+        say(rank=job.rank, refused=str(error))
+        raise SystemExit(0) from None
+    optimizer.finish()
+    say(rank=job.rank, parameters=parameters_of(module), never=parameters_of(module.never), given_up=given_up)
+
+
+def in_torch(use):
+    """What DistributedDataParallel makes of the same samples in equal parts, and this package with the job's ranks."""
+    rank = int(os.environ["RANK"])
+    torch.distributed.init_process_group("gloo")
+    module = torch.nn.parallel.DistributedDataParallel(problem()[2], find_unused_parameters=True)
+    adamw = optimizer_of(module, "adamw")
+    take_equal_steps(module, adamw, use, rank, lambda _count: adamw.step())
+    own = parameters_of(module)
+    torch.distributed.destroy_process_group()
+    job = syncopate.init()
+    module = problem()[2]
+    optimizer = job.DistributedOptimizer(optimizer_of(module, "adamw"), module, batch_size=4)
+    take_equal_steps(module, optimizer, use, rank, lambda count: optimizer.step(weight=count))
+    optimizer.finish()
+    say(rank=job.rank, in_torch=own, parameters=parameters_of(module))
+
+
+def take_equal_steps(module, optimizer, use, rank, step_of):
+    points, labels, _ = problem()
+    for step in range(STEPS):
+        x, y = points[step][4 * rank:4 * rank + 4], labels[step][4 * rank:4 * rank + 4]
+        optimizer.zero_grad(set_to_none=True)
+        functional.cross_entropy(module(x, head_of(use, step, rank)), y).backward()
+        step_of(len(x))
+
+
+def sparse():
+    """An embedding whose gradient has the rows that a pass has used."""
+    job = syncopate.init()
+    torch.manual_seed(3)
+    bag = torch.nn.EmbeddingBag(20, 4, sparse=True)
+    rows = torch.arange(STEPS * 6).reshape(STEPS, 6) * 7 % 20
+    optimizer = job.DistributedOptimizer(torch.optim.SGD(bag.parameters(), lr=0.1), bag, batch_size=6)
+    for step in range(STEPS):
+        own = rows[step].chunk(job.size)[job.rank].reshape(1, -1)
+        optimizer.zero_grad()
+        bag(own).sum().backward()  # of the mean over its rows
+        optimizer.step(weight=own.numel())
+    optimizer.finish()
+    say(rank=job.rank, parameters=parameters_of(bag))
+
+
+if __name__ == "__main__":
+    run_calls(globals())
