@@ -109,17 +109,17 @@ build() {
   cmake --build "build/$preset" --parallel "$(compilers_for "$(available_memory)" "$(nproc)")" ${1:+--target "$@"}
 }
 
-# run_tests PRESET [CTEST_OPTION...]: one test more at a time than there are processors. One that keeps several processes busy
-# counts as two, and begins early: on two processors one of these runs beside one that mostly waits. More at a time would take
-# longer, since processes that poll take turns. A test that hangs ends after the time that its CMakeLists.txt gives it, or
-# after five minutes. Kernels of other hosts may place a program where a sanitizer's shadow memory has to be: setarch
-# switches that randomisation off, where a container lets it.
+# run_tests PRESET [CTEST_OPTION...]: two tests more at a time than there are processors, since many of them mostly wait; one
+# that keeps several processes busy counts as two. One more takes longer, since processes that poll take turns, and one less
+# leaves processors idle. A test that hangs ends after the time that its CMakeLists.txt gives it, or after five minutes.
+# Kernels of other hosts may place a program where a sanitizer's shadow memory has to be: setarch switches that randomisation
+# off, where a container lets it.
 run_tests() {
   local fixed=()
   case $1 in
     asan* | tsan) ! setarch --addr-no-randomize true 2>/dev/null || fixed=(setarch --addr-no-randomize) ;;
   esac
-  "${fixed[@]}" ctest --preset "$1" --parallel "$(($(nproc) + 1))" --timeout 300 "${@:2}"
+  "${fixed[@]}" ctest --preset "$1" --parallel "$(($(nproc) + 2))" --timeout 300 "${@:2}"
 }
 
 log_of() {
