@@ -2,7 +2,6 @@
 import contextlib
 import copy
 import ctypes
-import inspect
 import os
 import time
 import weakref
@@ -30,7 +29,7 @@ from syncopate_torch.weights import whole_weight
 
 
 # What `zero_grad` of the torch that is installed does.
-_REMOVES = inspect.signature(torch.optim.Optimizer.zero_grad).parameters["set_to_none"].default
+_REMOVES = not torch.__version__.startswith("1.")
 
 
 class DistributedOptimizer(torch.optim.Optimizer):

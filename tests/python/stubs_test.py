@@ -27,7 +27,8 @@ class Types(unittest.TestCase):
         listed = {member.name for member in functions}
         own = {name for name, member in vars(source).items() if inspect.isfunction(member) or isinstance(member, property)}
         hidden = {"handle", "follow_samples", "follow", "keep_state", "job_state", "take_job_state", "trains", "replica_set",
-                  "summary_row", "batches", "resume", "expect_no_pass", "expect_step_size", "expect_same_moment", "ends_first",
+                  "summary_row", "batches", "own_generator", "resume", "expect_no_pass",
+                  "expect_step_size", "expect_same_moment", "ends_first",
                   "steps_taken"}
         self.assertEqual({name for name in own if not name.startswith("_")} - hidden, listed)
         for member in functions:
