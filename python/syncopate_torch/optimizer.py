@@ -25,6 +25,7 @@ from syncopate_torch.same_module import expect_same_to_train
 from syncopate_torch.step_hooks import has_step_hooks, with_step_hooks
 from syncopate_torch.step_settings import StepSettings
 from syncopate_torch.summary import row_of
+from syncopate_torch.sync_batch_norm import SynchronizedLayers
 from syncopate_torch.weights import whole_weight
 
 
@@ -80,6 +81,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if job.size > 1 and scheme_name in SAME_STEPS and self._begun.get("scheme", scheme_name) not in SAME_STEPS:
             # The earlier workers had optimizers of their own: one that all have now makes the same steps.
             optimizer.load_state_dict(shared_object(job.everyone, optimizer.state_dict()))
+        self._synchronized = SynchronizedLayers(job, module, scheme_name)
         self._weights = given.get("weights", "samples")
         self._batches_of_job = batch_size is None  # else the script has a loader of its own
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None,
@@ -359,6 +361,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._replica.called(_c.call, "training_finish", self._training)
         for each in self._sums:
             each.end()
+        self._synchronized.release()
         self._replica.release()
 
     @property
