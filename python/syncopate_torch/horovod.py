@@ -3,7 +3,7 @@
     import syncopate_torch.horovod as hvd      # was: import horovod.torch as hvd
 
 Gradients are averaged at every step, as Horovod does; the schemes for machines of unequal speed are those of
-`syncopate_torch.init`. There are no Adasum, no SyncBatchNorm, no process sets and no elastic state.
+`syncopate_torch.init`. There are no Adasum and no elastic state.
 
 Order:  all workers call the same collectives in the same order, also those with a name.
 Errors: ConfigError, for names in unequal order, and once a worker has called `join` for collectives other than
@@ -13,6 +13,7 @@ Errors: ConfigError, for names in unequal order, and once a worker has called `j
 import contextlib
 import ctypes
 import math
+import time
 
 import torch
 
@@ -24,10 +25,12 @@ from syncopate_torch.flat_reduction import announce_allreduce, contribute_nothin
 from syncopate_torch.given_numbers import MOST_64, whole
 from syncopate_torch.group import Work, host_values, say_type
 from syncopate_torch.horovod_optimizer import expect_names, make_distributed
+from syncopate_torch.horovod_sets import Everyone, OpenSets, ProcessSet
 from syncopate_torch.launched_options import expect_effect
 from syncopate_torch.objects import pickled, unpickled
 from syncopate_torch.rules import expect_whole_steps
 from syncopate_torch.same_name import SameName, number_of
+from syncopate_torch.sync_batch_norm import forward_of
 
 #: Values of `op`.
 Average, Sum, Min, Max, Product = "mean", "sum", "min", "max", "product"
@@ -36,18 +39,13 @@ Average, Sum, Min, Max, Product = "mean", "sum", "min", "max", "product"
 HorovodInternalError = Error
 
 _job = None
+_sets = None  # with it
 
 # What Horovod has, and what to do instead.
 _REFUSED = {
     "Adasum": "reduce by hvd.Average",
-    "SyncBatchNorm": "take torch.nn.GroupNorm, or torch.nn.BatchNorm2d over the batch of each worker",
-    "ProcessSet": "open a group by syncopate_torch.init().open_group(ranks)",
-    "add_process_set": "open a group by syncopate_torch.init().open_group(ranks)",
-    "remove_process_set": "open a group by syncopate_torch.init().open_group(ranks)",
-    "global_process_set": "leave it out",
     "start_timeline": "look at trace.json.gz in the run folder; `syncopate run --trace steps` writes more into it",
     "stop_timeline": "look at trace.json.gz in the run folder; `syncopate run --trace steps` writes more into it",
-    "sparse_allreduce_async": "reduce tensor.to_dense()",
     "elastic": "save state_dict(), and start the script again",
 }
 
@@ -92,24 +90,32 @@ class Compression:
 
 
 def init(comm=None, process_sets=None):
-    """Joins the job that a launcher has started this process for; once. Errors: ConfigError, for `comm` and `process_sets`,
-    and for options of `syncopate run` that have no effect here, such as another scheme than ssgd."""
-    global _job
-    if comm is not None or process_sets is not None:
-        raise ConfigError(f"expected hvd.init() of all workers, found comm={comm!r} and process_sets={process_sets!r}: leave "
-                          "them out, and open a group of some workers by syncopate_torch.init().open_group(ranks)")
+    """Joins the job that a launcher has started this process for; once.
+
+    process_sets: to open, of `ProcessSet` or lists of ranks; or "dynamic", which changes nothing.
+    Errors: ConfigError, for `comm`, and for options of `syncopate run` that have no effect here, such as another scheme than
+            ssgd.
+    """
+    global _job, _sets
+    if comm is not None:
+        raise ConfigError(f"expected hvd.init() of all workers, found comm={comm!r}: leave it out, and open sets of some workers "
+                          "by hvd.add_process_set(ranks)")
     if _job is None and _jobs.current_job() is None:
         expect_effect("syncopate_torch.horovod")
     if _job is None:
         _job = _jobs.current_job() or _jobs.init()
+        _sets = OpenSets(_job)
+        for each in [] if process_sets in (None, "dynamic") else process_sets:
+            _sets.open(each)
 
 
 def shutdown():
     """Leaves the job."""
-    global _job
+    global _job, _sets
     if _job is not None:
+        _sets.close_all()
         _job.leave()
-    _job = None
+    _job = _sets = None
 
 
 def is_initialized():
@@ -121,6 +127,23 @@ def _own_job():
     if _job is None:
         raise ConfigError("call hvd.init() first")
     return _job
+
+
+#: All workers.
+global_process_set = Everyone(_own_job)
+
+
+def add_process_set(process_set):
+    """Opens a set of some workers, a `ProcessSet` or a list of ranks, and returns it. All workers call it, in the same order.
+    Errors: ConfigError, for ranks of which there is a set already."""
+    _own_job()
+    return _sets.open(process_set)
+
+
+def remove_process_set(process_set):
+    """Closes a set, on all workers; returns whether it was open. That of all workers stays."""
+    _own_job()
+    return _sets.close(process_set)
 
 
 def rank():
@@ -258,16 +281,17 @@ def _explained():
                           "and only then hvd.allreduce") from None
 
 
-def _same_name(name):
-    return None if name is None or size() == 1 or has_ended_one(_own_job()) else SameName(_own_job(), name)
+def _same_name(name, process_set):
+    is_alone = process_set.size() == 1 or (process_set is global_process_set and has_ended_one(_own_job()))
+    return None if name is None or is_alone else SameName(process_set.members(), name)
 
 
-def _job_of_all(collective):
-    """The job, for a collective that all workers have to call. Errors: ConfigError, where one has joined."""
+def _all_of(process_set, collective):
+    """The members of a set, for a collective that all of them have to call. Errors: ConfigError, where one has joined."""
     if has_ended_one(_own_job()):
         raise ConfigError(f"a worker has called hvd.join(), so hvd.{collective} would wait for it in vain: until all have "
                           "joined, step optimizers, and call hvd.allreduce and hvd.reducescatter alone")
-    return _own_job()
+    return process_set.members()
 
 
 def synchronize(handle):
@@ -303,34 +327,38 @@ def _scale(tensor, factor, divisor=1):
     return tensor if divisor == 1 else tensor.div_(divisor, rounding_mode="trunc")
 
 
-def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+                     process_set=global_process_set):
     """As `allreduce_`, but returns a `Handle` at once."""
     expect_tensor(tensor)
     op = _op_of(average, op)
-    reduction, divisor = ("sum", size()) if op == Average else (op, 1)
+    reduction, divisor = ("sum", process_set.size()) if op == Average else (op, 1)
+    members = process_set.members()
     with torch.no_grad():
         _scale(tensor, prescale_factor)
-    if has_ended_one(_own_job()):
+    if process_set is global_process_set and has_ended_one(_own_job()):
         announce_allreduce(_own_job(), tensor, reduction, number_of(name))
-    same_name = _same_name(name)
-    work = _own_job().allreduce_async(tensor, reduction)
+    same_name = _same_name(name, process_set)
+    work = members.allreduce_async(tensor, reduction)
     return Handle(work, lambda result: _scale(result, postscale_factor, divisor), same_name)
 
 
-def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
-    """Replaces a tensor by its mean, or another reduction, over all workers. One that has joined contributes zeros to a mean
+def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+               process_set=global_process_set):
+    """Replaces a tensor by its mean, or another reduction, over all workers, or those of a set. One that has joined contributes zeros to a mean
     and a sum, and nothing to the others."""
-    return allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor).wait()
+    return allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor, process_set).wait()
 
 
-def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+                    process_set=global_process_set):
     """As `allreduce`, but returns a `Handle` at once."""
     expect_tensor(tensor)
-    return allreduce_async_(tensor.detach().clone(), average, name, op, prescale_factor, postscale_factor)
+    return allreduce_async_(tensor.detach().clone(), average, name, op, prescale_factor, postscale_factor, process_set)
 
 
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
-              postscale_factor=1.0):
+              postscale_factor=1.0, process_set=global_process_set):
     """The mean, or another reduction, of a tensor over all workers, as `allreduce_`. Autograd differentiates a mean and a
     sum. Integers travel as they are, whatever the compression."""
     op = _op_of(average, op)
@@ -339,13 +367,13 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
         own = each.detach()
         sent, context = compression.compress(own)
         sent = own.clone() if sent is own else sent
-        arrived = allreduce_async_(sent, None, name, op, prescale_factor, postscale_factor).wait()
+        arrived = allreduce_async_(sent, None, name, op, prescale_factor, postscale_factor, process_set).wait()
         return compression.decompress(arrived, context)
 
     def gradient(of_result):
         if op not in (Average, Sum):
             raise ConfigError(f"hvd.allreduce has a gradient by hvd.Average and hvd.Sum, found op {op!r}: detach the tensor")
-        return allreduce(of_result, None, name, compression, op, prescale_factor, postscale_factor)
+        return allreduce(of_result, None, name, compression, op, prescale_factor, postscale_factor, process_set)
 
     return with_gradient(tensor, reduced, gradient)
 
@@ -363,95 +391,119 @@ class _Handles(Handle):
         return [each.wait() for each in self._handles]
 
 
-def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+                             process_set=global_process_set):
     """As `allreduce_async_`, of several tensors."""
-    return _Handles([allreduce_async_(each, average, name, op, prescale_factor, postscale_factor) for each in tensors])
+    return _Handles([allreduce_async_(each, average, name, op, prescale_factor, postscale_factor, process_set)
+                     for each in tensors])
 
 
-def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+                       process_set=global_process_set):
     """As `allreduce_`, of several tensors."""
-    return grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor).wait()
+    return grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor, process_set).wait()
 
 
-def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+                            process_set=global_process_set):
     """As `allreduce_async`, of several tensors."""
-    return _Handles([allreduce_async(each, average, name, op, prescale_factor, postscale_factor) for each in tensors])
+    return _Handles([allreduce_async(each, average, name, op, prescale_factor, postscale_factor, process_set)
+                     for each in tensors])
 
 
 def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
-                      postscale_factor=1.0):
+                      postscale_factor=1.0, process_set=global_process_set):
     """As `allreduce`, of several tensors."""
-    return [allreduce(each, average, name, compression, op, prescale_factor, postscale_factor) for each in tensors]
+    return [allreduce(each, average, name, compression, op, prescale_factor, postscale_factor, process_set)
+            for each in tensors]
 
 
-def allgather_async(tensor, name=None):
+def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
+    """The mean or the sum of a sparse tensor over all workers. Returns a function that waits for it."""
+    if op not in (Average, Sum):
+        raise ConfigError(f"expected op of sparse_allreduce_async to be Average or Sum, found {op!r}")
+    own = tensor.coalesce()
+    parts = [allgather_async(part, None if name is None else f"{name}.{what}", process_set)
+             for what, part in (("indices", own.indices().t().contiguous()), ("values", own.values()))]
+
+    def wait():
+        indices, values = (part.wait() for part in parts)
+        values = values / process_set.size() if op == Average else values
+        return torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce()
+
+    return wait
+
+
+def allgather_async(tensor, name=None, process_set=global_process_set):
     """As `allgather`, but returns a `Handle` once the numbers of rows are known."""
-    return _allgather_of_rows(tensor, _rows_of_all(tensor, name))
+    return _allgather_of_rows(tensor, _rows_of_all(tensor, name, process_set), process_set)
 
 
-def _of_all(collective, own, name=None):
+def _of_all(collective, own, name=None, process_set=global_process_set):
     """A list of numbers of each worker, in front of a collective that these describe."""
-    job = _job_of_all(collective)
-    same_name = _same_name(name)
-    return Handle(job.allgather_async(torch.tensor(own)), lambda result: result.tolist(), same_name).wait()
+    members = _all_of(process_set, collective)
+    same_name = _same_name(name, process_set)
+    return Handle(members.allgather_async(torch.tensor(own)), lambda result: result.tolist(), same_name).wait()
 
 
-def _rows_of_all(tensor, name=None):
+def _rows_of_all(tensor, name=None, process_set=global_process_set):
     """How many rows each worker has. Errors: ConfigError, for what has none."""
     expect_rows("allgather", tensor)
-    return _of_all("allgather", tensor.shape[0], name)
+    return _of_all("allgather", tensor.shape[0], name, process_set)
 
 
-def _allgather_of_rows(tensor, rows):
+def _allgather_of_rows(tensor, rows, process_set=global_process_set):
     padded = torch.zeros((max(rows), *tensor.shape[1:]), dtype=tensor.dtype)
     padded[:tensor.shape[0]] = host_values(tensor)
-    return Handle(_own_job().allgather_async(padded),
+    return Handle(process_set.members().allgather_async(padded),
                   lambda parts: torch.cat([part[:count] for part, count in zip(parts, rows)]).to(tensor.device))
 
 
-def allgather(tensor, name=None):
-    """The tensors of all workers, one behind the other along the first dimension, in which they may differ.
-    Autograd differentiates it."""
-    rows = _rows_of_all(tensor, name)
+def allgather(tensor, name=None, process_set=global_process_set):
+    """The tensors of all workers, or those of a set, one behind the other along the first dimension, in which they may
+    differ. Autograd differentiates it."""
+    rows = _rows_of_all(tensor, name, process_set)
 
     def own_rows(of_result):
-        return allreduce(of_result, name=name).split(rows)[rank()]  # a mean, as in Horovod
+        mean = allreduce(of_result, name=name, process_set=process_set)  # as in Horovod
+        return mean.split(rows)[process_set.rank()]
 
-    return with_gradient(tensor, lambda each: _allgather_of_rows(each, rows).wait(), own_rows)
+    return with_gradient(tensor, lambda each: _allgather_of_rows(each, rows, process_set).wait(), own_rows)
 
 
-def grouped_allgather_async(tensors, name=None):
+def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
     """As `allgather_async`, of several tensors."""
-    return _Handles([allgather_async(each, name) for each in tensors])
+    return _Handles([allgather_async(each, name, process_set) for each in tensors])
 
 
-def grouped_allgather(tensors, name=None):
+def grouped_allgather(tensors, name=None, process_set=global_process_set):
     """As `allgather`, of several tensors."""
-    return [allgather(each, name) for each in tensors]
+    return [allgather(each, name, process_set) for each in tensors]
 
 
-def alltoall_async(tensor, splits=None, name=None):
+def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
     """As `alltoall`, but returns a `Handle` once the numbers of rows are known."""
-    handle = _alltoall_async(tensor, splits, name)
+    handle = _alltoall_async(tensor, splits, name, process_set)
     return handle if splits is not None else handle._then(lambda result: result[0])
 
 
-def _alltoall_async(tensor, splits, name):
+def _alltoall_async(tensor, splits, name, process_set):
     """With the numbers of rows that come from each worker."""
     expect_rows("alltoall", tensor)
-    own = host_values(tensor)
-    if splits is None and own.shape[0] % size():
-        raise ConfigError(f"alltoall of {own.shape[0]} rows: expected a number that {size()} workers can divide, or splits")
-    sent = [own.shape[0] // size()] * size() if splits is None else [
+    own, members = host_values(tensor), process_set.members()
+    count = members.size
+    if splits is None and own.shape[0] % count:
+        raise ConfigError(f"alltoall of {own.shape[0]} rows: expected a number that {count} workers can divide, or splits")
+    sent = [own.shape[0] // count] * count if splits is None else [
         whole("a split of alltoall", rows, MOST_64) for rows in splits]
-    if len(sent) != size() or sum(sent) != own.shape[0]:
-        raise ConfigError(f"alltoall: expected {size()} splits whose sum is {own.shape[0]} rows, found {sent}")
-    received = [rows[rank()] for rows in _of_all("alltoall", sent, name)]
+    if len(sent) != count or sum(sent) != own.shape[0]:
+        raise ConfigError(f"alltoall: expected {count} splits whose sum is {own.shape[0]} rows, found {sent}")
+    received = [rows[process_set.rank()] for rows in _of_all("alltoall", sent, name, process_set)]
     arrived = torch.empty((sum(received), *own.shape[1:]), dtype=own.dtype)
     row = own.element_size() * math.prod(own.shape[1:])
-    to, source = ((ctypes.c_size_t * size())(*(rows * row for rows in each)) for each in (sent, received))
-    say_type(_own_job().everyone.handle, own)
-    work = _c.made("alltoall", _own_job().everyone.handle, own.data_ptr(), to, arrived.data_ptr(), source)
+    to, source = ((ctypes.c_size_t * count)(*(rows * row for rows in each)) for each in (sent, received))
+    say_type(members.handle, own)
+    work = _c.made("alltoall", members.handle, own.data_ptr(), to, arrived.data_ptr(), source)
 
     def finish(result):
         return result.to(tensor.device), torch.tensor(received, dtype=torch.int32)
@@ -459,45 +511,48 @@ def _alltoall_async(tensor, splits, name):
     return Handle(Work(work, arrived, keeps=own), finish)
 
 
-def alltoall(tensor, splits=None, name=None):
+def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
     """Sends rows of a tensor to each worker, `splits[r]` of them to worker r, or equally many; returns those that have
     come, by sender, and with `splits` also their numbers. Autograd differentiates it."""
     received = []
 
     def exchanged(each):
-        result, counts = _alltoall_async(each, splits, name).wait()
+        result, counts = _alltoall_async(each, splits, name, process_set).wait()
         received.append(counts)
         return result
 
     def sent_back(of_result):
-        return alltoall(of_result, received[0])[0]
+        return alltoall(of_result, received[0], process_set=process_set)[0]
 
     rows = with_gradient(tensor, exchanged, sent_back)
     return rows if splits is None else (rows, received[0])
 
 
-def reducescatter(tensor, name=None, compression=Compression.none, op=Average, prescale_factor=1.0,
-                  postscale_factor=1.0):
-    """This worker's rows of the mean, or the sum, of a tensor over all workers; the first ones have one row more where
-    they cannot be divided equally. Autograd differentiates it."""
+def reducescatter(tensor, name=None, compression=Compression.none, op=Average, process_set=global_process_set,
+                  prescale_factor=1.0, postscale_factor=1.0):
+    """This worker's rows of the mean, or the sum, of a tensor over all workers, or those of a set; the first ones have one
+    row more where they cannot be divided equally. Autograd differentiates it."""
     expect_rows("reducescatter", tensor)
     _expect_op_of_rows(op)
 
     def scattered(each):
-        return _own_rows(allreduce(each.detach(), None, name, compression, op, prescale_factor, postscale_factor))
+        reduced = allreduce(each.detach(), None, name, compression, op, prescale_factor, postscale_factor, process_set)
+        return _own_rows(reduced, process_set)
 
     def gradient(of_result):
-        factor = prescale_factor * postscale_factor * (size() if op == Sum else 1)  # as Horovod has it
-        return allgather(of_result * factor, name)
+        factor = prescale_factor * postscale_factor * (process_set.size() if op == Sum else 1)  # as Horovod has it
+        return allgather(of_result * factor, name, process_set)
 
     return with_gradient(tensor, scattered, gradient)
 
 
-def reducescatter_async(tensor, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0):
+def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
+                        postscale_factor=1.0):
     """As `reducescatter`, but returns a `Handle` at once."""
     expect_rows("reducescatter", tensor)
     _expect_op_of_rows(op)
-    return allreduce_async(tensor, None, name, op, prescale_factor, postscale_factor)._then(_own_rows)
+    handle = allreduce_async(tensor, None, name, op, prescale_factor, postscale_factor, process_set)
+    return handle._then(lambda reduced: _own_rows(reduced, process_set))
 
 
 def _expect_op_of_rows(op):
@@ -505,58 +560,61 @@ def _expect_op_of_rows(op):
         raise ConfigError(f"expected op of reducescatter to be Average or Sum, found {op!r}")
 
 
-def _own_rows(whole):
-    return whole.tensor_split(size())[rank()].clone()
+def _own_rows(reduced, process_set):
+    return reduced.tensor_split(process_set.size())[process_set.rank()].clone()
 
 
-def grouped_reducescatter_async(tensors, name=None, op=Average, prescale_factor=1.0, postscale_factor=1.0):
+def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
+                                postscale_factor=1.0):
     """As `reducescatter_async`, of several tensors."""
-    return _Handles([reducescatter_async(each, name, op, prescale_factor, postscale_factor) for each in tensors])
+    return _Handles([reducescatter_async(each, name, op, process_set, prescale_factor, postscale_factor)
+                     for each in tensors])
 
 
-def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=Average, prescale_factor=1.0,
-                          postscale_factor=1.0):
+def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=Average, process_set=global_process_set,
+                          prescale_factor=1.0, postscale_factor=1.0):
     """As `reducescatter`, of several tensors."""
-    return [reducescatter(each, name, compression, op, prescale_factor, postscale_factor) for each in tensors]
+    return [reducescatter(each, name, compression, op, process_set, prescale_factor, postscale_factor) for each in tensors]
 
 
-def broadcast_async_(tensor, root_rank, name=None):
+def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
     """As `broadcast_`, but returns a `Handle` at once."""
-    job = _job_of_all("broadcast")
-    same_name = _same_name(name)
-    return Handle(job.broadcast_async(tensor, root_rank), lambda result: result, same_name)
+    members, root = _all_of(process_set, "broadcast"), process_set.root(root_rank)
+    same_name = _same_name(name, process_set)
+    return Handle(members.broadcast_async(tensor, root), lambda result: result, same_name)
 
 
-def broadcast_(tensor, root_rank, name=None):
-    """Replaces a tensor by that of worker `root_rank`."""
-    return broadcast_async_(tensor, root_rank, name).wait()
+def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
+    """Replaces a tensor by that of worker `root_rank`, by its rank in the job."""
+    return broadcast_async_(tensor, root_rank, name, process_set).wait()
 
 
-def broadcast_async(tensor, root_rank, name=None):
+def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
     """As `broadcast`, but returns a `Handle` at once."""
     expect_tensor(tensor)
-    return broadcast_async_(tensor.detach().clone(), root_rank, name)
+    return broadcast_async_(tensor.detach().clone(), root_rank, name, process_set)
 
 
-def broadcast(tensor, root_rank, name=None):
-    """The tensor of worker `root_rank`. Autograd differentiates it."""
+def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
+    """The tensor of worker `root_rank`, by its rank in the job. Autograd differentiates it."""
     def at_root(of_result):
-        mean = allreduce(of_result, name=name)  # as in Horovod
+        mean = allreduce(of_result, name=name, process_set=process_set)  # as in Horovod
         return mean if rank() == root_rank else torch.zeros_like(mean)
 
-    return with_gradient(tensor, lambda each: broadcast_async(each, root_rank, name).wait(), at_root)
+    return with_gradient(tensor, lambda each: broadcast_async(each, root_rank, name, process_set).wait(), at_root)
 
 
-def barrier():
-    """Returns when every worker has called it."""
-    _job_of_all("barrier").barrier()
+def barrier(process_set=global_process_set):
+    """Returns when every worker, or every one of a set, has called it."""
+    _all_of(process_set, "barrier").barrier()
 
 
-def broadcast_object(obj, root_rank=0, name=None):
+def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
     """The object of worker `root_rank`, pickled on the way. Errors: ConfigError on all, where it cannot be pickled."""
     content, error = pickled(obj, rank()) if rank() == root_rank else (None, None)
-    length = int(broadcast(torch.tensor([0 if content is None else len(content)]), root_rank, name))
-    content = broadcast_(torch.zeros(length, dtype=torch.uint8) if content is None else content, root_rank)
+    length = int(broadcast(torch.tensor([0 if content is None else len(content)]), root_rank, name, process_set))
+    content = broadcast_(torch.zeros(length, dtype=torch.uint8) if content is None else content, root_rank,
+                         process_set=process_set)
     if error is not None:
         raise error
     return obj if rank() == root_rank else unpickled(content)
@@ -579,7 +637,7 @@ def broadcast_parameters(params, root_rank=0):
             broadcast_(value.data, root_rank)
 
 
-def broadcast_optimizer_state(optimizer, root_rank=0):
+def broadcast_optimizer_state(optimizer, root_rank=0, model=None):  # noqa: ARG001 (Horovod makes a state by it)
     """Gives an optimizer the state of that of one worker."""
     state = broadcast_object(optimizer.state_dict(), root_rank)
     if rank() != root_rank:
@@ -593,15 +651,26 @@ def join(device=-1):  # noqa: ARG001
     The next call of the others is a step of a distributed optimizer, or `join`: they learn by it that this worker has
     joined. Errors: ConfigError, where it is another collective.
     """
+    since = time.monotonic()
     with _explained():
-        own = contribute_nothing(_own_job())
-    rounds = _of_all("join", own)
-    return min(range(size()), key=rounds.__getitem__)
+        contribute_nothing(_own_job())
+    barrier()
+    waits = _of_all("join", int(1e9 * (time.monotonic() - since)))  # of each worker, until the last one came
+    return min(range(size()), key=waits.__getitem__)
+
+
+class SyncBatchNorm(torch.nn.SyncBatchNorm):
+    """BatchNorm whose mean and variance in training are those of the batches of all workers, which call it equally often."""
+
+    def forward(self, batch):
+        """batch: [samples, channels, ...]."""
+        return forward_of(self, batch, _own_job().everyone if size() > 1 else None)
 
 
 def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none,  # noqa: N802
                          backward_passes_per_step=1, op=Average, gradient_predivide_factor=1.0,
-                         num_groups=0, groups=None, sparse_as_dense=False):  # noqa: ARG001
+                         num_groups=0, groups=None, sparse_as_dense=False,  # noqa: ARG001
+                         process_set=global_process_set):
     """An optimizer whose `step` first replaces gradients by their mean over all workers.
 
     It is the optimizer itself, of a class that derives from its own. A parameter without a gradient counts as one whose
@@ -611,6 +680,7 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     backward_passes_per_step: how often the script calls backward before a step, whose gradient is the sum of these
                               passes, as Horovod has it: a script divides its losses by that number.
     num_groups, groups, sparse_as_dense: change nothing: all gradients are one dense vector.
+    process_set: whose workers take the mean; other workers step by themselves.
     """
     expect_whole_steps(optimizer)
     if op not in (Average, Sum):
@@ -625,6 +695,8 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     if compression not in (Compression.none, Compression.fp16):
         raise ConfigError("an optimizer takes hvd.Compression.none and hvd.Compression.fp16, found "
                           f"{getattr(compression, '__name__', compression)}: its gradients travel as one vector")
-    make_distributed(optimizer, _own_job(), mean=op == Average,
+    _own_job()
+    workers = _job if process_set is global_process_set else process_set.members() if process_set.included() else None
+    make_distributed(optimizer, workers, mean=op == Average,
                      dtype=torch.float16 if compression is Compression.fp16 else None)
     return optimizer

@@ -8,9 +8,12 @@ from syncopate_torch.errors import ConfigError
 from syncopate_torch.flat_reduction import FlatReduction
 
 
-def make_distributed(optimizer, job, mean, dtype):
-    """Gives an optimizer a class that derives from its own, whose `step` reduces gradients before."""
-    reduction = FlatReduction(job, _trained(optimizer), mean=mean, dtype=dtype)
+def make_distributed(optimizer, workers, mean, dtype):
+    """Gives an optimizer a class that derives from its own, whose `step` reduces gradients before.
+
+    workers: a job, or a group of some of its workers; None: this worker is in no such group, and steps by itself.
+    """
+    reduction = FlatReduction(workers, _trained(optimizer), mean=mean, dtype=dtype) if workers is not None else None
     methods = {name: method for name, method in vars(_Distributed).items() if not name.startswith("__")}
     counter = vars(optimizer).pop("step", None)
     optimizer.__class__ = type(f"Distributed{type(optimizer).__name__}", (type(optimizer),), methods)
@@ -48,8 +51,9 @@ class _Distributed:
 
     def synchronize(self):
         """Replaces gradients by their mean now: to clip or to look at them. Then step within `skip_synchronize`."""
-        self._reduction.include(_trained(self))  # what the script has added or unfrozen
-        self._reduction.reduce()
+        if self._reduction is not None:
+            self._reduction.include(_trained(self))  # what the script has added or unfrozen
+            self._reduction.reduce()
 
     @contextlib.contextmanager
     def skip_synchronize(self):

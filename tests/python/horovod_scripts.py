@@ -1,6 +1,7 @@
 """Scripts for Horovod's interface, for horovod_test.py: horovod_scripts.py NAME. Each prints what the test looks at."""
 import pickle
 import sys
+import time
 import types
 import warnings
 
@@ -386,6 +387,46 @@ def collectives():
     hvd.shutdown()
 
 
+def sets():
+    """Workers 0 and 2 form a set, and worker 1 another one."""
+    hvd.init()
+    rank = hvd.rank()
+    outer, inner = hvd.add_process_set([2, 0]), hvd.add_process_set(hvd.ProcessSet([1]))
+    own = inner if rank == 1 else outer
+    x = torch.ones(own.size(), requires_grad=True)
+    hvd.alltoall(x, process_set=own).sum().backward()
+    weight = torch.nn.Parameter(torch.zeros(1))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), process_set=outer)
+    weight.grad = torch.tensor([10.0 if rank == 1 else 1.0 + rank / 2])
+    optimizer.step()
+    sparse = torch.sparse_coo_tensor([[rank, 1]], [float(rank), 1.0], (3,))
+    values = {
+        "mean": hvd.allreduce(torch.tensor([rank + 1.0]), process_set=own).tolist(),
+        "sum": hvd.allreduce(torch.tensor([rank + 1]), op=hvd.Sum, process_set=own).tolist(),
+        "rows": hvd.allgather(torch.full((rank + 1, 1), rank), process_set=own).tolist(),
+        "root": hvd.broadcast(torch.tensor([rank]), 1 if rank == 1 else 2, process_set=own).tolist(),
+        "object": hvd.broadcast_object(f"of {rank}", 1 if rank == 1 else 2, process_set=own),
+        "part": hvd.reducescatter(torch.full((2,), rank + 1.0), process_set=own).tolist(),
+        "exchanged": hvd.alltoall(torch.arange(2) + 10 * rank, process_set=own).tolist(),
+        "gradient": x.grad[:1].tolist(),
+        "sparse": hvd.sparse_allreduce_async(sparse, "s", hvd.Sum, process_set=own)().to_dense().tolist()}
+    hvd.barrier(process_set=own)
+    say(rank=rank, size=[outer.size(), inner.size()], own=[outer.rank(), inner.rank()],
+        included=[outer.included(), inner.included()], values=values, weight=weight.item(),
+        removed=[hvd.remove_process_set(outer), hvd.remove_process_set(outer)])
+
+
+def joins_by_turns():
+    """Each worker is the last to join once."""
+    hvd.init()
+    last = []
+    for turn in range(3):
+        if hvd.rank() == turn:
+            time.sleep(0.5)  # what the others wait is compared with this
+        last.append(hvd.join())
+    say(rank=hvd.rank(), last=last)
+
+
 def misuse():
     refused = {}
 
@@ -397,10 +438,17 @@ def misuse():
 
     refusal("before init", hvd.rank)
     refusal("some workers", lambda: hvd.init(comm=[0]))
-    refusal("sets", lambda: hvd.init(process_sets=[[0]]))
-    refusal("normalization", lambda: hvd.SyncBatchNorm)
-    refusal("added set", lambda: hvd.add_process_set)
-    hvd.init()
+    first = hvd.ProcessSet([0])
+    hvd.init(process_sets=[first])
+    refusal("a set twice", lambda: hvd.add_process_set([0]))
+    refusal("all", lambda: hvd.add_process_set([1, 0]))
+    refusal("no rank", lambda: hvd.add_process_set([0, 5]))
+    if hvd.rank() == 1:
+        refusal("not of it", lambda: hvd.allreduce(torch.ones(1), process_set=first))
+    else:
+        refusal("other root", lambda: hvd.broadcast(torch.ones(1), 1, process_set=first))
+    hvd.remove_process_set(first)
+    refusal("closed", lambda: hvd.barrier(process_set=first))
     network = problem()[2]
     refusal("two words", lambda: hvd.allreduce(torch.ones(1), average=True, op=hvd.Sum))
     refusal("names", lambda: hvd.DistributedOptimizer(sgd(network), named_parameters=[]))

@@ -82,7 +82,7 @@ class OfTwoWorkers(HorovodTest):
         for facts in self.said("calls_of_horovod"):
             self.assertEqual((facts["twice"], facts["listed"]), ([1.5, 1.5], [6, 8]))
             self.assertEqual((facts["grouped"], facts["integers"]), ([12, 6], 4))
-            self.assertEqual((facts["object"], facts["objects"], facts["last"]), (True, [[0], [1]], 0))
+            self.assertEqual((facts["object"], facts["objects"]), (True, [[0], [1]]))
 
     def test_a_worker_joins_with_two_optimizers(self):
         said = self.said("two_optimizers", "equal")
@@ -138,7 +138,7 @@ class OfTwoWorkers(HorovodTest):
 
     def test_parameters_that_are_unfrozen_and_added(self):
         for facts in self.said("later_parameters"):
-            self.assertEqual((facts["values"], facts["last"]), ([[-4.5] * 2, [-3] * 2, [-1.5] * 2], 0))
+            self.assertEqual(facts["values"], [[-4.5] * 2, [-3] * 2, [-1.5] * 2])
 
     def test_objects_that_cannot_be_pickled(self):
         for facts in self.said("unpicklable"):
@@ -186,10 +186,15 @@ class OfTwoWorkers(HorovodTest):
         for facts in self.said("misuse"):
             refused = facts["refused"]
             self.assertRegex(refused["before init"], r"call hvd\.init\(\) first")
-            self.assertRegex(refused["some workers"], r"expected hvd.init\(\) of all workers, found comm=\[0\] .*: leave them")
-            self.assertRegex(refused["sets"], r"found comm=None and process_sets=\[\[0\]\]")
-            self.assertRegex(refused["normalization"], "has no SyncBatchNorm; take torch.nn.GroupNorm")
-            self.assertRegex(refused["added set"], r"has no add_process_set; open a group by .*open_group\(ranks\)")
+            self.assertRegex(refused["some workers"], r"expected hvd.init\(\) of all workers, found comm=\[0\]: leave it out")
+            self.assertRegex(refused["a set twice"], r"a process set of ranks \[0\] is there already: use that one")
+            self.assertRegex(refused["all"], r"a process set of ranks \[0, 1\] is there already")
+            self.assertRegex(refused["no rank"], r"a process set has ranks from 0 to 1, each once, found \[0, 5\]")
+            if facts["rank"] == 1:
+                self.assertRegex(refused["not of it"], r"worker 1 is not in the process set of ranks \[0\]")
+            else:
+                self.assertRegex(refused["other root"], r"root_rank 1 is not in the process set of ranks \[0\]")
+            self.assertRegex(refused["closed"], r"the process set of ranks \[0\] is not open: call hvd.add_process_set")
             self.assertRegex(refused["two words"], "not both")
             self.assertRegex(refused["names"], "lacks 4 parameters")
             self.assertRegex(refused["complex"], "found a complex one: train torch.view_as_real of it")
@@ -199,7 +204,7 @@ class OfTwoWorkers(HorovodTest):
 
 class OfThreeWorkers(HorovodTest):
     workers = 3
-    calls = [("differentiated",), ("joins_early", "1"), ("joins_early", "2"), ("collectives",)]
+    calls = [("differentiated",), ("joins_early", "1"), ("joins_early", "2"), ("collectives",), ("sets",), ("joins_by_turns",)]
 
     def test_gradients_through_collectives_are_those_of_one_process(self):
         self.check_differentiated()
@@ -220,6 +225,23 @@ class OfThreeWorkers(HorovodTest):
                 self.assertAlmostEqual(facts["weight"], -(1 + 2 * 2 / 3 + 3 * 2 / 3), 5)
                 self.assertEqual(facts["after"], [0, 1, 2])
             self.assertRegex(said[0]["refused"], r"has called hvd.join\(\), so hvd.allgather would wait for it in vain")
+
+    def test_sets_of_some_workers(self):
+        for rank, facts in enumerate(self.said("sets")):
+            self.assertEqual((facts["size"], facts["own"], facts["included"]), ([2, 1], [[0, None], [None, 0], [1, None]][rank],
+                                                                                [rank != 1, rank == 1]))
+            self.assertEqual(facts["removed"], [True, False])
+            expected = {"mean": [2], "sum": [4], "rows": [[0], [2], [2], [2]], "root": [2], "object": "of 2", "part": [2],
+                        "exchanged": [rank // 2, 20 + rank // 2], "gradient": [1], "sparse": [0, 2, 2]}
+            if rank == 1:
+                expected = {"mean": [2], "sum": [2], "rows": [[1], [1]], "root": [1], "object": "of 1", "part": [2, 2],
+                            "exchanged": [10, 11], "gradient": [1], "sparse": [0, 2, 0]}
+            self.assertEqual(facts["values"], expected)
+            self.assertEqual(facts["weight"], [-1.5, -10, -1.5][rank])
+
+    def test_the_last_to_join_is_named(self):
+        for facts in self.said("joins_by_turns"):
+            self.assertEqual(facts["last"], [0, 1, 2])
 
     def test_collectives(self):
         for facts in self.said("collectives"):
