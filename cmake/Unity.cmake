@@ -50,6 +50,7 @@ compile_alone(membership_tests tests/unit/membership/liveness_test.cpp
               tests/unit/membership/wait_policy_test.cpp)
 compile_alone(report_tests tests/unit/report/run_folder_test.cpp)
 compile_alone(server_tests tests/unit/server/ssp_bound_test.cpp)
+compile_alone(train_tests tests/unit/train/evaluation_progress_test.cpp)
 compile_alone(scheme_tests tests/unit/scheme/round_tracker_test.cpp)
 compile_alone(job_spec_tests tests/unit/job/spec/dependent_options_test.cpp)
 compile_alone(sim_tests tests/sim/sim_network_test.cpp tests/sim/transfer_times_test.cpp)

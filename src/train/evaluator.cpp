@@ -18,6 +18,11 @@ constexpr std::size_t statistics_batches = 10;
 /// For the coordinator to end the job because of a member that is lost.
 constexpr Duration verdict_limit = std::chrono::seconds(3);
 
+std::size_t statistics_batches_of(const Dataset& dataset) {
+  const std::size_t samples = dataset.train.samples();
+  return std::min(statistics_batches, samples / std::min(test_batch, samples));
+}
+
 wire::Evaluation evaluation_of(const SnapshotStamp& stamp, const TestResult& result) {
   wire::Evaluation evaluation;
   evaluation.set_round(stamp.round);
@@ -109,13 +114,12 @@ void evaluate_snapshots(World& world, MemberLink& link, Replica& replica,
   for (auto stamp = first_snapshot(world, link, snapshots, replica); stamp;
        stamp = snapshots.receive(replica)) {
     const TimePoint start = world.now();
-    report.begin(batches + (recomputes ? 1 : 0));
+    const auto progressed = [&report] { report.progressed(); };
+    report.begin(batches + (recomputes ? statistics_batches_of(options.dataset) : 0));
     if (recomputes) {
-      recompute_statistics(replica, options.dataset, config.seed);
-      report.progressed();
+      recompute_statistics(replica, options.dataset, config.seed, progressed);
     }
-    wire::Evaluation evaluation =
-        evaluation_of(*stamp, test(replica, options.dataset, [&report] { report.progressed(); }));
+    wire::Evaluation evaluation = evaluation_of(*stamp, test(replica, options.dataset, progressed));
     if (!replica.layout(ReplicaVector::buffers).empty()) {
       evaluation.set_batch_norm(std::string(name_of_value(config.batch_norm)));
     }
@@ -145,14 +149,18 @@ TestResult test(Replica& replica, const Dataset& dataset, const std::function<vo
           .loss = sum.loss_sum / sum.samples};
 }
 
-void recompute_statistics(Replica& replica, const Dataset& dataset, std::uint64_t seed) {
+void recompute_statistics(Replica& replica, const Dataset& dataset, std::uint64_t seed,
+                          const std::function<void()>& progressed) {
   std::vector<std::uint32_t> indices(dataset.train.samples());
   std::iota(indices.begin(), indices.end(), 0U);
   Random(seed).fork("statistics").shuffle(std::span(indices));
   const std::size_t batch_size = std::min(test_batch, indices.size());
-  const std::size_t batches = std::min(statistics_batches, indices.size() / batch_size);
+  const std::size_t batches = statistics_batches_of(dataset);
   std::size_t made = 0;
   replica.recompute_statistics([&](Batch& into) {
+    if (made > 0) {
+      progressed();
+    }
     if (made == batches) {
       return false;
     }

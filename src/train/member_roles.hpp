@@ -59,8 +59,11 @@ TestResult test(
     Replica& replica, const Dataset& dataset, const std::function<void()>& progressed = [] {});
 
 /// Recomputes the running statistics of `replica` (`Replica::recompute_statistics`) over training
-/// samples: ten batches of 500, or all if there are fewer. The seed decides which.
-void recompute_statistics(Replica& replica, const Dataset& dataset, std::uint64_t seed);
+/// samples: ten batches of 500, or all if there are fewer. The seed decides which. Calls
+/// `progressed` after each batch.
+void recompute_statistics(
+    Replica& replica, const Dataset& dataset, std::uint64_t seed,
+    const std::function<void()>& progressed = [] {});
 
 /// The evaluator's role: joins through `link`, tests every snapshot that worker 0 or the first
 /// shard of a server sends, reports the results to the coordinator, and leaves after the last one.
