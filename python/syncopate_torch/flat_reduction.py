@@ -74,8 +74,10 @@ class FlatReduction:
                 if parameter.grad is None and self._job.size == 1:
                     continue  # with others one of them may have had one
                 mean = part.to(device=parameter.device, dtype=parameter.dtype) / divisor
-                if parameter.grad is None or parameter.grad.is_sparse:
+                if parameter.grad is None:
                     parameter.grad = mean.clone()
+                elif parameter.grad.is_sparse:
+                    parameter.grad = mean.to_sparse(parameter.grad.sparse_dim())
                 else:
                     parameter.grad.copy_(mean)
 

@@ -319,7 +319,9 @@ def _scale(tensor, factor, divisor=1):
     """Multiplies a tensor in place, and divides it by a whole number. Integers are rounded towards zero; a whole factor and
     the divisor change them exactly."""
     if tensor.is_floating_point() or tensor.is_complex():
-        return tensor if factor == divisor else tensor.mul_(factor / divisor)
+        is_short = tensor.dtype in (torch.float16, torch.bfloat16)  # torch may round the factor to their type
+        scaled = tensor.float() if is_short else tensor
+        return tensor if factor == divisor else tensor.copy_(scaled * (factor / divisor))
     if factor != 1 and float(factor).is_integer():
         tensor.mul_(int(factor))
     elif factor != 1:
@@ -579,8 +581,10 @@ def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=A
 
 def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
     """As `broadcast_`, but returns a `Handle` at once."""
+    expect_tensor(tensor)
     members, root = _all_of(process_set, "broadcast"), process_set.root(root_rank)
-    same_name = _same_name(name, process_set)
+    # Always named: a root waits for nobody, and would not see that another worker broadcasts something else.
+    same_name = _same_name(f"{name or ''} broadcast of {list(tensor.shape)} {tensor.dtype} from {root_rank}", process_set)
     return Handle(members.broadcast_async(tensor, root), lambda result: result, same_name)
 
 

@@ -1,6 +1,7 @@
 """What hvd.DistributedOptimizer makes of an optimizer."""
 import contextlib
 import functools
+import warnings
 
 import torch
 
@@ -17,7 +18,7 @@ def make_distributed(optimizer, workers, mean, dtype):
     methods = {name: method for name, method in vars(_Distributed).items() if not name.startswith("__")}
     counter = vars(optimizer).pop("step", None)
     optimizer.__class__ = type(f"Distributed{type(optimizer).__name__}", (type(optimizer),), methods)
-    optimizer._reduction, optimizer._skip = reduction, False
+    optimizer._reduction, optimizer._skip, optimizer._has_reduced = reduction, False, False
     if counter is not None:
         _count_steps(optimizer, counter)
 
@@ -54,6 +55,7 @@ class _Distributed:
         if self._reduction is not None:
             self._reduction.include(_trained(self))  # what the script has added or unfrozen
             self._reduction.reduce()
+        self._has_reduced = True
 
     @contextlib.contextmanager
     def skip_synchronize(self):
@@ -69,7 +71,11 @@ class _Distributed:
             with torch.enable_grad():
                 loss = closure()
         if not self._skip:
+            if self._has_reduced:
+                warnings.warn("optimizer.step() called without optimizer.skip_synchronize() reduces the gradients again that "
+                              "optimizer.synchronize() has reduced", stacklevel=2)
             self.synchronize()
+        self._has_reduced = False
         own = type(self).__mro__[1].step(self)
         return own if closure is None else loss
 

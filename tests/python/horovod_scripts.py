@@ -387,6 +387,40 @@ def collectives():
     hvd.shutdown()
 
 
+def unequal_broadcast(what):
+    """Workers broadcast tensors of other types or shapes, or from other roots."""
+    hvd.init()
+    second = hvd.rank() == 1
+    tensor = torch.ones(3 if second and what == "shapes" else 2, dtype=torch.int32 if second and what == "types" else torch.float32)
+    say(rank=hvd.rank(), refused=refusal_of(lambda: hvd.broadcast(tensor, int(second and what == "roots"))))
+
+
+def halves():
+    """Scaled values of float16, which a factor of float16 would round otherwise."""
+    hvd.init()
+    own = torch.tensor([-57.0, 33.0, 91.0], dtype=torch.float16)
+    say(rank=hvd.rank(), scaled=hvd.allreduce(own, op=hvd.Sum, prescale_factor=0.1915194503788923).tolist(),
+        expected=(2 * (own.float() * 0.1915194503788923).half()).tolist())
+
+
+def keeps_sparse():
+    """An optimizer of sparse gradients; and a second reduction of the same gradients, with a warning."""
+    hvd.init()
+    torch.manual_seed(3)
+    bag = torch.nn.EmbeddingBag(6, 2, sparse=True)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SparseAdam(bag.parameters(), lr=0.1))
+    for step in range(3):
+        optimizer.zero_grad()
+        bag(torch.tensor([[hvd.rank() + step, 5]])).sum().backward()
+        optimizer.step()
+    bag(torch.tensor([[0]])).sum().backward()
+    optimizer.synchronize()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        optimizer.step()
+    say(rank=hvd.rank(), weight=bag.weight.flatten().tolist(), warned=[str(each.message) for each in warned])
+
+
 def sets():
     """Workers 0 and 2 form a set, and worker 1 another one."""
     hvd.init()

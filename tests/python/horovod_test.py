@@ -30,7 +30,8 @@ class OfTwoWorkers(HorovodTest):
     calls = [("training",), ("training", "fp16"), ("two_passes",), ("overflows", "by hand"), ("differentiated",),
              ("of_float64",), ("calls_of_horovod",), ("two_optimizers", "equal"), ("unequal_counts",), ("named", "equal"),
              ("named", "unequal"), ("joins_before_a_metric",), ("integers",), ("scheduler_before",), ("later_parameters",),
-             ("unpicklable",), ("rows",), ("places",), ("misuse",)]
+             ("unpicklable",), ("rows",), ("places",), ("misuse",), ("halves",), ("keeps_sparse",),
+             *(("unequal_broadcast", what) for what in ("types", "roots", "shapes"))]
     if TORCH >= (2, 0):
         calls.append(("hooks",))
     if TORCH >= (2, 3):  # before, there is no GradScaler for CPUs
@@ -115,7 +116,7 @@ class OfTwoWorkers(HorovodTest):
         for facts in self.said("named", "unequal"):
             for refused in (*facts["refused"], facts["unequal"]):
                 self.assertRegex(refused, "worker . calls a collective named '.*' where worker . calls the one named .*: ")
-            self.assertRegex(facts["unequal"], f"named 'of {facts['rank']}' where worker . .* named 'of {1 - facts['rank']}'")
+            self.assertRegex(facts["unequal"], f"named 'of {facts['rank']} .*' where worker . .* named 'of {1 - facts['rank']} ")
 
     def test_a_worker_joins_where_the_next_call_is_no_step(self):
         for facts in self.said("joins_before_a_metric"):
@@ -139,6 +140,23 @@ class OfTwoWorkers(HorovodTest):
     def test_parameters_that_are_unfrozen_and_added(self):
         for facts in self.said("later_parameters"):
             self.assertEqual(facts["values"], [[-4.5] * 2, [-3] * 2, [-1.5] * 2])
+
+    def test_broadcasts_that_differ(self):
+        for what, own in (("types", r"\[2\] torch.float32 from 0"), ("roots", r"\[2\] torch.float32 from 0"),
+                          ("shapes", r"\[2\] torch.float32 from 0")):
+            for facts in self.said("unequal_broadcast", what):
+                self.assertRegex(facts["refused"], rf"calls a collective named '.*{own}' where|the one named '.*{own}'")
+
+    def test_halves_are_scaled_in_float32(self):
+        for facts in self.said("halves"):
+            self.assertEqual(facts["scaled"], facts["expected"])
+
+    def test_sparse_gradients_stay_sparse(self):
+        first, second = self.said("keeps_sparse")
+        self.assertEqual(first["weight"], second["weight"])
+        for facts in (first, second):
+            self.assertEqual(len(facts["warned"]), 1)
+            self.assertIn("without optimizer.skip_synchronize() reduces the gradients again", facts["warned"][0])
 
     def test_objects_that_cannot_be_pickled(self):
         for facts in self.said("unpicklable"):
