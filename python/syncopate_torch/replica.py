@@ -111,8 +111,8 @@ class Replica:
         self.grads.zero(set_to_none)
 
     def changed_gradients(self):
-        """Which parameters have a gradient, a byte each, of a replica that is not alone; None, where these are those of the
-        last call."""
+        """Which parameters have a gradient, a byte each; None, where these are those of the last call. Only jobs of
+        several workers call it."""
         flags = self.grads.flags()
         if flags == self._flags:
             return None
@@ -125,7 +125,7 @@ class Replica:
 
     @contextlib.contextmanager
     def gradients_kept(self):
-        """In the block no parameter has one, of a replica that is not alone."""
+        """No parameter has a gradient in the block. Only jobs of several workers use it."""
         self.collect()
         with self.grads.kept():
             yield

@@ -72,7 +72,7 @@ class Group {
 
   FailureListener* failures() const { return options_.failures; }
   std::uint32_t generation() const { return generation_; }
-  /// Of this generation, and of the call.
+  /// The tag that messages have in this generation and in this call.
   Tag tag(Tag tag) const {
     return tags::of_generation(is_duplicate_ ? tags::beside(tag) : tag,
                                tags::of_call(generation_, call_));

@@ -27,7 +27,7 @@ class RacyContribution {
   std::uint64_t mini_batches() const { return tracker_.pending(); }
   std::uint64_t samples() const { return accumulator_.samples(); }
   double loss_sum() const { return loss_sum_; }
-  /// Of its mini-batches together.
+  /// The tensors that took part in any of its mini-batches.
   const GradientSet& gradients() const { return gradients_; }
   /// The union of the requests of its mini-batches.
   const StepRequests& requests() const { return requests_; }

@@ -91,7 +91,7 @@ class Replica {
   /// length.
   virtual GradientSet gradient_set() const { return {}; }
   /// `grads` has been made of several gradients, which are those of these tensors together: steps
-  /// move them alone, until the next pass.
+  /// move only them, until the next pass.
   virtual void use_gradients(const GradientSet& /*tensors*/) {}
 
   /// True if `backward` reports gradients to a sink. Such a replica has its gradient in host

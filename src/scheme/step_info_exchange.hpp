@@ -21,10 +21,10 @@ struct StepInfo {
   double weight = 0;         ///< of this worker in the mean
   /// The length of its local steps (`LocalProgress`); 0 where changes are not normalised.
   double progress = 0;
-  /// Of the step that follows; unset where workers have steps of their own.
+  /// The settings of the step that follows; unset where workers have steps of their own.
   StepSettings settings{};
-  /// Of the gradient that this worker contributes; of the same length on all. Empty where workers
-  /// have steps of their own.
+  /// The tensors that have a gradient on this worker, a set of the same length on all. Empty where
+  /// workers have steps of their own.
   GradientSet gradients{};
 };
 

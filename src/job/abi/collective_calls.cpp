@@ -15,7 +15,7 @@ namespace {
 /// No object of a program is longer.
 constexpr std::size_t longest_memory = std::numeric_limits<std::size_t>::max() / 2;
 
-/// Of the name of a type.
+/// The most characters that the name of a type has.
 constexpr std::size_t longest_type = 63;
 
 ConfigError too_long(const std::string& found) {

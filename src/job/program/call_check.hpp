@@ -24,7 +24,8 @@ struct CollectiveCall {
 
   /// "allreduce of 10 float32 (sum)"; members that call the same have the same text.
   std::string text() const;
-  /// Of all that members have in common: calls that differ have the same one in one of 256 cases.
+  /// The digest covers all that members have in common; calls that differ have the same one in one
+  /// of 256 cases.
   std::uint8_t digest() const;
   /// True for a member that waits for no other one: it would not see that another root does so,
   /// too.

@@ -81,7 +81,7 @@ Said ends_of(ProgramGroup& group, const CollectiveCall& call,
       ends.emplace_back(error.what());
     }
   }
-  group.group().world().sleep_for(1min);
+  group.group().world().sleep_for(1min);  // of simulated time: its end is no loss for the other
   return ends;
 }
 
