@@ -10,6 +10,17 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 # Line tables are enough for a backtrace; full debug information doubles the time of a build.
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
+# With its default GCC spends a tenth of its time looking for memory to free, most of it in precompiled headers, where there
+# is none.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  add_compile_options(--param=ggc-min-heapsize=1000000)
+endif()
+# It links a program in a quarter of the time of the default linker.
+include(CheckLinkerFlag)
+check_linker_flag(CXX -fuse-ld=gold SYNCOPATE_LINKS_WITH_GOLD)
+if(SYNCOPATE_LINKS_WITH_GOLD)
+  add_link_options(-fuse-ld=gold)
+endif()
 
 find_program(SYNCOPATE_CCACHE ccache)
 if(SYNCOPATE_CCACHE)

@@ -71,9 +71,9 @@ available_memory() {
   } | sort -n | head -n 1
 }
 
-# compilers_for KILOBYTES PROCESSORS: how many compilers run at a time. The largest sources take 1.5 GB each.
+# compilers_for KILOBYTES PROCESSORS: how many compilers run at a time. The largest sources take 2 GB each.
 compilers_for() {
-  local fitting=$(($1 / 1500000)) most=$(($2 + 1))
+  local fitting=$(($1 / 2000000)) most=$(($2 + 1))
   if [ "$fitting" -lt 1 ]; then
     echo 1
   elif [ "$fitting" -lt "$most" ]; then

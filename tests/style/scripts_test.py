@@ -23,7 +23,7 @@ def bash(commands, root=ROOT, **variables):
 
 class Scripts(unittest.TestCase):
     def test_as_many_compilers_run_as_memory_and_processors_let(self):
-        cases = {(400_000, 2): 1, (2_000_000, 2): 1, (4_600_000, 2): 3, (22_000_000, 2): 3, (22_000_000, 1): 2}
+        cases = {(400_000, 2): 1, (2_100_000, 2): 1, (4_600_000, 2): 2, (6_100_000, 2): 3, (22_000_000, 2): 3, (22_000_000, 1): 2}
         for (memory, processors), expected in cases.items():
             done = bash(f"compilers_for {memory} {processors}")
             self.assertEqual(done.stdout, f"{expected}\n", (memory, processors, done.stderr))
