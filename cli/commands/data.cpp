@@ -17,6 +17,7 @@
 #include "device/cluster_file.hpp"
 #include "job/launch/exit_status.hpp"
 #include "job/spec/job_plan.hpp"
+#include "telemetry/json_lines.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -98,7 +99,7 @@ void print_order(const CLI::App& app, const JobPlan& plan, const Dataset& datase
       {"workers", plan.config().workers}, {"rank", order.rank},
       {"epoch", order.epoch.value},       {"batch_size", plan.batch_sizes()[order.rank]},
       {"batches", order.batches}};
-  fmt::print("{}\n", json.dump());
+  fmt::print("{}\n", json_text(json));
 }
 
 /// The number of samples of each class, by label.
@@ -264,7 +265,7 @@ void print_facts(const CLI::App& app, const JobPlan& plan, const Dataset& datase
     }
   }
   if (app.count("--json") > 0) {
-    fmt::print("{}\n", facts_of(plan, dataset).dump());
+    fmt::print("{}\n", json_text(facts_of(plan, dataset)));
     return;
   }
   fmt::print("{}\n\n{}\n", fmt::join(facts_table(dataset).lines(), "\n"),

@@ -8,6 +8,7 @@
 #include "config/option.hpp"
 #include "job/launch/exit_status.hpp"
 #include "report/esync_logs.hpp"
+#include "telemetry/json_lines.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -61,10 +62,8 @@ std::optional<std::string> name_of(const CLI::App& app, const std::string& optio
 
 int print_result(const CLI::App& app, const std::string& out, const EsyncLogs& done) {
   if (app.count("--json") > 0) {
-    fmt::print(
-        "{}\n",
-        nlohmann::ordered_json{{"out", out}, {"workers", done.workers}, {"rounds", done.rounds}}
-            .dump());
+    fmt::print("{}\n",
+               json_text({{"out", out}, {"workers", done.workers}, {"rounds", done.rounds}}));
   } else {
     fmt::print("{}: {} rounds of {} workers\n", out, done.rounds, done.workers);
   }

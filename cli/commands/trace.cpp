@@ -9,6 +9,7 @@
 #include "cli/command.hpp"
 #include "job/launch/exit_status.hpp"
 #include "report/trace_merge.hpp"
+#include "telemetry/json_lines.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -35,10 +36,9 @@ int write_trace(const CLI::App& app) {
   const RunFolder folder = run_folder_of(given(app, "run").value_or(""));
   const MergedTrace merged = merge_trace(folder);
   if (app.count("--json") > 0) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"trace", folder.trace().string()},
-                                              {"processes", merged.processes},
-                                              {"events", merged.events}}
-                           .dump());
+    fmt::print("{}\n", json_text({{"trace", folder.trace().string()},
+                                  {"processes", merged.processes},
+                                  {"events", merged.events}}));
   } else {
     fmt::print("{}: {} events of {} processes\n", folder.trace().string(), merged.events,
                merged.processes);

@@ -18,6 +18,7 @@
 #include "job/launch/exit_status.hpp"
 #include "job/spec/job_plan.hpp"
 #include "job/spec/network_file.hpp"
+#include "telemetry/json_lines.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -271,12 +272,12 @@ void Comparison::keep(const std::vector<TitledTable>& tables, const Json& json) 
              {"target_accuracy", plan_.target ? Json(*plan_.target) : Json(nullptr)},
              {"virtual_time", plan_.virtual_time}};
   whole.update(json);
-  write_file(folders_.memory(), whole.dump(2) + "\n");
+  write_file(folders_.memory(), json_text(whole, 2) + "\n");
   write_file(folders_.table(), markdown_of(tables, made));
   progress_.reset();
   // By the stream, whose errors end the command.
   if (command_.output.json) {
-    fmt::print("{}\n", printable_lines(whole.dump()));
+    fmt::print("{}\n", printable_lines(json_text(whole)));
     return;
   }
   for (const TitledTable& one : tables) {

@@ -10,6 +10,7 @@
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "job/spec/config_file.hpp"
+#include "telemetry/json_lines.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -66,7 +67,7 @@ void RunFolders::claim(const Json& agreement) const {
   }
   make_folder(root_ / "runs");
   if (!is_there(memory())) {
-    write_file(memory(), Json{{"agreement", agreement}}.dump(2) + "\n");
+    write_file(memory(), json_text(Json{{"agreement", agreement}}, 2) + "\n");
   }
 }
 
@@ -107,7 +108,7 @@ void RunFolders::prepare(const Run& run, const TrainConfig& config) const {
 }
 
 void RunFolders::note_divergence(const Run& run, const std::string& error) const {
-  write_file(beside(run, ".diverged.json"), Json{{"error", error}}.dump() + "\n");
+  write_file(beside(run, ".diverged.json"), json_text(Json{{"error", error}}) + "\n");
 }
 
 fs::path RunFolders::beside(const Run& run, const char* suffix) const {

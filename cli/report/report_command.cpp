@@ -6,6 +6,7 @@
 #include "cli/report/report_files.hpp"
 #include "cli/report/run_list.hpp"
 #include "job/launch/exit_status.hpp"
+#include "telemetry/json_lines.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 std::string shown_as(ReportFormat format, const std::vector<Setting>& settings,
                      const Report& report) {
   switch (format) {
-    case ReportFormat::json: return json_of(settings).dump() + "\n";
+    case ReportFormat::json: return json_text(json_of(settings)) + "\n";
     case ReportFormat::markdown: return markdown_of(report);
     case ReportFormat::latex: return latex_of(report);
     case ReportFormat::text: break;

@@ -5,6 +5,7 @@
 #include "base/file.hpp"
 #include "cli/report/gnuplot.hpp"
 #include "cli/report/markup.hpp"
+#include "telemetry/json_lines.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -102,7 +103,7 @@ std::vector<std::string> write_report(const std::vector<Setting>& settings, cons
   // The tables first: they need no other program.
   write_file(folder / "report.md", markdown_of(report));
   write_file(folder / "report.tex", latex_of(report));
-  write_file(folder / "report.json", json_of(settings).dump(2) + "\n");
+  write_file(folder / "report.json", json_text(json_of(settings), 2) + "\n");
   std::vector<std::string> missing = draw(all_plots(report), figures);
   write_file(folder / "report.html", html_page(report, figures));
   return missing;

@@ -1,7 +1,6 @@
 #include "data/image_file.hpp"
 
 #include <fmt/format.h>
-#include <png.h>
 #include <turbojpeg.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "base/printable.hpp"
 #include "data/exif.hpp"
 #include "data/idx.hpp"
+#include "data/image_decoder.hpp"
 
 namespace syncopate {
 namespace {
@@ -24,69 +24,6 @@ constexpr std::uint32_t most_pixels_a_side = 1U << 14U;
 constexpr std::uint64_t most_pixels = 1U << 26U;
 constexpr std::size_t longest_image_file = 1U << 30U;
 constexpr std::size_t letters_of_a_reason = 120;
-constexpr const char* replace_image = "replace this image or remove it";
-
-void check_image_size(const fs::path& path, std::uint64_t height, std::uint64_t width) {
-  const bool empty = height == 0 || width == 0;
-  if (empty || std::max(height, width) > most_pixels_a_side || height * width > most_pixels) {
-    refuse(path, {fmt::format("an image of at most {} pixels a side and {} in all",
-                              most_pixels_a_side, most_pixels),
-                  fmt::format("{} × {}", height, width), replace_image});
-  }
-}
-
-[[noreturn]] void refuse_image(const fs::path& path, const char* kind, std::string_view reason) {
-  refuse(path, {fmt::format("a whole {} image", kind), excerpt(reason, letters_of_a_reason),
-                replace_image});
-}
-
-/// From one pixel after another to one channel after another.
-Image with_channels_first(const SampleShape& shape, const std::vector<std::uint8_t>& pixels) {
-  if (shape.channels == 1) {
-    return {shape, pixels};
-  }
-  Image image{shape, {}};
-  image.pixels.reserve(pixels.size());
-  for (std::size_t channel = 0; channel < shape.channels; ++channel) {
-    for (std::size_t at = channel; at < pixels.size(); at += shape.channels) {
-      image.pixels.push_back(pixels[at]);
-    }
-  }
-  return image;
-}
-
-/// The state of libpng, which it frees by itself.
-class PngImage {
- public:
-  PngImage() { image_.version = PNG_IMAGE_VERSION; }
-  ~PngImage() { ::png_image_free(&image_); }
-  PngImage(const PngImage&) = delete;
-  PngImage& operator=(const PngImage&) = delete;
-
-  png_image* get() { return &image_; }
-  png_image* operator->() { return &image_; }
-
- private:
-  png_image image_{};
-};
-
-Image decode_png(const fs::path& path, std::span<const std::uint8_t> bytes) {
-  PngImage png;
-  if (::png_image_begin_read_from_memory(png.get(), bytes.data(), bytes.size()) == 0) {
-    refuse_image(path, "PNG", png->message);
-  }
-  check_image_size(path, png->height, png->width);
-  const bool colour = (png->format & PNG_FORMAT_FLAG_COLOR) != 0;
-  const SampleShape shape{colour ? 3U : 1U, png->height, png->width};
-  png->format = colour ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
-  png->flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
-  const png_color black{0, 0, 0};
-  std::vector<std::uint8_t> pixels(shape.values());
-  if (::png_image_finish_read(png.get(), &black, pixels.data(), 0, nullptr) == 0) {
-    refuse_image(path, "PNG", png->message);
-  }
-  return with_channels_first(shape, pixels);
-}
 
 struct DestroyJpeg {
   void operator()(void* handle) const { ::tjDestroy(handle); }
@@ -140,6 +77,34 @@ bool begins_with(std::span<const std::uint8_t> bytes, std::string_view prefix) {
 }
 
 }  // namespace
+
+void check_image_size(const fs::path& path, std::uint64_t height, std::uint64_t width) {
+  const bool empty = height == 0 || width == 0;
+  if (empty || std::max(height, width) > most_pixels_a_side || height * width > most_pixels) {
+    refuse(path, {fmt::format("an image of at most {} pixels a side and {} in all",
+                              most_pixels_a_side, most_pixels),
+                  fmt::format("{} × {}", height, width), replace_image});
+  }
+}
+
+void refuse_image(const fs::path& path, const char* kind, std::string_view reason) {
+  refuse(path, {fmt::format("a whole {} image", kind), excerpt(reason, letters_of_a_reason),
+                replace_image});
+}
+
+Image with_channels_first(const SampleShape& shape, const std::vector<std::uint8_t>& pixels) {
+  if (shape.channels == 1) {
+    return {shape, pixels};
+  }
+  Image image{shape, {}};
+  image.pixels.reserve(pixels.size());
+  for (std::size_t channel = 0; channel < shape.channels; ++channel) {
+    for (std::size_t at = channel; at < pixels.size(); at += shape.channels) {
+      image.pixels.push_back(pixels[at]);
+    }
+  }
+  return image;
+}
 
 Image decode_image(const fs::path& path, std::span<const std::uint8_t> bytes) {
   if (begins_with(bytes, "\x89PNG")) {

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <functional>
 #include <limits>
 #include <string>
 #include <system_error>
+#include <utility>
 
+#include "base/errors.hpp"
 #include "base/log.hpp"
 #include "data/idx.hpp"
 #include "data/image_file.hpp"
@@ -54,15 +57,82 @@ std::vector<fs::path> entries_by_name(const fs::path& folder, std::uint64_t& pas
   return paths;
 }
 
-/// The class folders of a set. Errors: DataError, where it has none or something else.
-std::vector<fs::path> class_folders(const fs::path& set, std::uint64_t& passed_over) {
-  std::vector<fs::path> folders = entries_by_name(set, passed_over);
-  for (const fs::path& path : folders) {
-    if (std::error_code failure; !fs::is_directory(path, failure)) {
-      refuse(path, {"a folder of the images of a class", "a file",
-                    "move it into the folder of its class, or remove it"});
+/// What is wrong in a folder of images, so that one run shows all of it.
+class Faults {
+ public:
+  explicit Faults(const fs::path& folder) : folder_(folder) {}
+
+  /// Calls `read`. False where it throws a DataError, which is kept.
+  bool passes(const std::function<void()>& read) {
+    try {
+      read();
+      return true;
+    } catch (const DataError& error) {
+      if (found_.size() < most_shown) {
+        found_.emplace_back(error.what());
+      }
+      ++count_;
+      return false;
     }
   }
+
+  /// Throws a DataError where there was any fault: a single one, or their number after a line of the log for each of the
+  /// first.
+  void refuse_any() const {
+    if (count_ == 1) {
+      throw DataError(found_.front());
+    }
+    if (count_ > 0) {
+      for (const std::string& fault : found_) {
+        log::warn("{}", fault);
+      }
+      refuse(folder_,
+             {"images without a fault",
+              fmt::format("{} faults, of which the first {} stand above", count_, found_.size()),
+              "mend or remove each"});
+    }
+  }
+
+ private:
+  static constexpr std::size_t most_shown = 20;
+
+  fs::path folder_;
+  std::vector<std::string> found_;  ///< the first ones
+  std::uint64_t count_ = 0;
+};
+
+/// What is at a path, which is not what was expected.
+const char* kind_of(const fs::path& path) {
+  std::error_code failure;
+  switch (fs::status(path, failure).type()) {
+    case fs::file_type::directory: return "a folder";
+    case fs::file_type::regular: return "another file";
+    case fs::file_type::not_found: return "a link that leads nowhere";
+    case fs::file_type::fifo: return "a pipe";
+    case fs::file_type::socket: return "a socket";
+    case fs::file_type::block:
+    case fs::file_type::character: return "a device";
+    default: return "something that cannot be read";
+  }
+}
+
+bool is_of_type(const fs::path& path, fs::file_type type) {
+  std::error_code failure;
+  return fs::status(path, failure).type() == type;
+}
+
+/// The class folders of a set. Errors: DataError, where it has none or too many.
+std::vector<fs::path> class_folders(const fs::path& set, std::uint64_t& passed_over,
+                                    Faults& faults) {
+  std::vector<fs::path> folders = entries_by_name(set, passed_over);
+  std::erase_if(folders, [&](const fs::path& path) {
+    return !faults.passes([&] {
+      if (!is_of_type(path, fs::file_type::directory)) {
+        refuse(path, {"a folder of the images of a class", kind_of(path),
+                      "move it into the folder of its class, or remove it"});
+      }
+    });
+  });
   constexpr std::size_t most_classes = std::numeric_limits<Label>::max() + std::size_t{1};
   if (folders.empty() || folders.size() > most_classes) {
     refuse(set, {fmt::format("1 to {} class folders", most_classes),
@@ -77,18 +147,19 @@ bool is_image_name(const fs::path& path) {
   return std::ranges::find(known, extension) != known.end();
 }
 
-/// The images of a class. Errors: DataError, where it has none or something else.
-std::vector<fs::path> images_in(const fs::path& folder, std::uint64_t& passed_over) {
+/// The images of a class. Errors: DataError, where it has none.
+std::vector<fs::path> images_in(const fs::path& folder, std::uint64_t& passed_over,
+                                Faults& faults) {
   std::vector<fs::path> images = entries_by_name(folder, passed_over);
-  for (const fs::path& path : images) {
-    std::error_code failure;
-    if (!is_image_name(path) || fs::is_directory(path, failure)) {
-      refuse(path, {"an image, .png, .jpg or .jpeg",
-                    fs::is_directory(path, failure) ? "a folder" : "another file",
-                    "convert it or remove it"});
-    }
-  }
-  if (images.empty()) {
+  const bool is_empty = images.empty();
+  std::erase_if(images, [&](const fs::path& path) {
+    return !faults.passes([&] {
+      if (!is_image_name(path) || !is_of_type(path, fs::file_type::regular)) {
+        refuse(path, {"an image, .png, .jpg or .jpeg", kind_of(path), "convert it or remove it"});
+      }
+    });
+  });
+  if (is_empty) {
     refuse(folder,
            {"images of a class, .png, .jpg or .jpeg", "none", "add some, or remove the folder"});
   }
@@ -104,20 +175,22 @@ std::string name_of_folder(const fs::path& path) {
   return path.filename().string();
 }
 
-/// The images of a set. Errors: DataError, for a class that `names` does not have.
+/// The images of a set, whose classes are among `names`.
 std::vector<LabelledFile> list_images(const fs::path& set, const std::vector<std::string>& names,
-                                      std::uint64_t& passed_over) {
+                                      std::uint64_t& passed_over, Faults& faults) {
   std::vector<LabelledFile> files;
-  for (const fs::path& folder : class_folders(set, passed_over)) {
-    const auto name = std::ranges::lower_bound(names, name_of_folder(folder));
-    if (name == names.end() || *name != name_of_folder(folder)) {
-      refuse(folder,
-             {"a class of the training set", "another one",
-              fmt::format("add it to {}, or remove it", (set.parent_path() / "train").string())});
-    }
-    for (fs::path& path : images_in(folder, passed_over)) {
-      files.push_back({std::move(path), static_cast<Label>(name - names.begin())});
-    }
+  for (const fs::path& folder : class_folders(set, passed_over, faults)) {
+    faults.passes([&] {
+      const auto name = std::ranges::lower_bound(names, name_of_folder(folder));
+      if (name == names.end() || *name != name_of_folder(folder)) {
+        refuse(folder,
+               {"a class of the training set", "another one",
+                fmt::format("add it to {}, or remove it", (set.parent_path() / "train").string())});
+      }
+      for (fs::path& path : images_in(folder, passed_over, faults)) {
+        files.push_back({std::move(path), static_cast<Label>(name - names.begin())});
+      }
+    });
   }
   return files;
 }
@@ -125,14 +198,28 @@ std::vector<LabelledFile> list_images(const fs::path& set, const std::vector<std
 /// Collects images into sets of one shape.
 class ImageCollector {
  public:
-  explicit ImageCollector(std::uint32_t image_size) : height_(image_size), width_(image_size) {}
+  ImageCollector(std::uint32_t image_size, Faults& faults)
+      : height_(image_size), width_(image_size), faults_(faults) {}
 
   ImageSet load(const fs::path& folder, const std::vector<LabelledFile>& files) {
     ImageSet set;
+    std::size_t dark = 0;
+    std::size_t done = 0;
     for (const LabelledFile& file : files) {
-      append(read_image(file.path), folder, files.size(), set);
-      set.labels.push_back(file.label);
-      report(folder, set.samples(), files.size());
+      Image image;
+      if (faults_.passes([&] { image = read_image(file.path); })) {
+        dark += image.is_dark_of_16_bits ? 1 : 0;
+        append(std::move(image), folder, files.size(), set);
+        set.labels.push_back(file.label);
+      }
+      report(folder, ++done, files.size());
+    }
+    if (dark > 0) {
+      log::warn(
+          "{}: {} of {} images have 16 bits a value and no value of {} or more; the upper 8 bits, "
+          "which are used, make "
+          "them nearly black: multiply their values",
+          folder.string(), dark, files.size(), darkest_of_16_bits << 8U);
     }
     return set;
   }
@@ -175,6 +262,7 @@ class ImageCollector {
 
   std::uint32_t height_;
   std::uint32_t width_;
+  Faults& faults_;
 };
 
 /// Where one set has colours, the other gets them too.
@@ -209,15 +297,19 @@ Dataset load_image_folder(const fs::path& folder, Which which, std::uint32_t ima
   Dataset dataset;
   dataset.name = folder.string();
   std::uint64_t counted_below = 0;
-  for (const fs::path& path : class_folders(folder / "train", counted_below)) {
+  Faults found_below(folder);
+  for (const fs::path& path : class_folders(folder / "train", counted_below, found_below)) {
     dataset.class_names.push_back(name_of_folder(path));
   }
   dataset.classes = static_cast<std::uint32_t>(dataset.class_names.size());
-  const auto train_files = list_images(folder / "train", dataset.class_names, dataset.passed_over);
-  const auto test_files = list_images(test, dataset.class_names, dataset.passed_over);
-  ImageCollector collector(image_size);
+  Faults faults(folder);
+  const auto train_files =
+      list_images(folder / "train", dataset.class_names, dataset.passed_over, faults);
+  const auto test_files = list_images(test, dataset.class_names, dataset.passed_over, faults);
+  ImageCollector collector(image_size, faults);
   dataset.train = collector.load(folder / "train", train_files);
   dataset.test = collector.load(test, test_files);
+  faults.refuse_any();
   unify_channels(dataset.train, dataset.test);
   measure_channels(dataset);
   keep_only(which, dataset);

@@ -5,6 +5,7 @@
 #include <png.h>
 #include <turbojpeg.h>
 
+#include <array>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,6 +13,14 @@
 #include "tests/unit/data/idx_files.hpp"
 
 namespace syncopate::test {
+
+inline std::string written_png(png_image& image, const void* pixels, const void* palette) {
+  png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(image);
+  std::string written(bytes, '\0');
+  EXPECT_NE(::png_image_write_to_memory(&image, written.data(), &bytes, 0, pixels, 0, palette), 0);
+  written.resize(bytes);
+  return written;
+}
 
 /// A PNG image; `pixels` are one after another, with 1, 3 or 4 values each.
 inline std::string png_bytes(std::uint32_t width, std::uint32_t height,
@@ -22,12 +31,45 @@ inline std::string png_bytes(std::uint32_t width, std::uint32_t height,
   image.height = height;
   const std::size_t channels = pixels.size() / width / height;
   image.format = channels == 1 ? PNG_FORMAT_GRAY : channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_RGBA;
-  png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(image);
-  std::string written(bytes, '\0');
-  EXPECT_NE(
-      ::png_image_write_to_memory(&image, written.data(), &bytes, 0, pixels.data(), 0, nullptr), 0);
-  written.resize(bytes);
-  return written;
+  return written_png(image, pixels.data(), nullptr);
+}
+
+/// The same with a part gAMA, which says that values are the `gamma` / 100,000th power of light.
+inline std::string with_gamma(const std::string& png, std::uint32_t gamma) {
+  constexpr std::size_t behind_header = 33;
+  std::string part = "gAMA";
+  const auto append = [](std::string& bytes, std::uint32_t value) {
+    for (unsigned shift = 32; shift > 0;) {
+      bytes += static_cast<char>(value >> (shift -= 8) & 0xffU);
+    }
+  };
+  append(part, gamma);
+  const auto sum = ::crc32(0, reinterpret_cast<const Bytef*>(part.data()), 8);
+  append(part, static_cast<std::uint32_t>(sum));
+  return png.substr(0, behind_header) + std::string("\0\0\0\x04", 4) + part +
+         png.substr(behind_header);
+}
+
+/// A row of grey pixels of 16 bits.
+inline std::string png_of_16_bits(const std::vector<std::uint16_t>& pixels) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = static_cast<std::uint32_t>(pixels.size());
+  image.height = 1;
+  image.format = PNG_FORMAT_LINEAR_Y;
+  return written_png(image, pixels.data(), nullptr);
+}
+
+/// A row of pixels that are indices into a palette of two colours: red, green, blue and opacity.
+inline std::string palette_png(const std::array<std::array<std::uint8_t, 4>, 2>& colours,
+                               const std::vector<std::uint8_t>& pixels) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = static_cast<std::uint32_t>(pixels.size());
+  image.height = 1;
+  image.format = PNG_FORMAT_RGBA_COLORMAP;
+  image.colormap_entries = 2;
+  return written_png(image, pixels.data(), colours.data());
 }
 
 /// A JPEG image of the best quality.

@@ -7,11 +7,15 @@
 #include "data/image_folder.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <algorithm>
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
 #include "data/image_file.hpp"
 #include "data/image_set.hpp"
+#include "tests/support/log_capture.hpp"
 #include "tests/unit/data/image_files.hpp"
 
 namespace syncopate {
@@ -49,9 +53,33 @@ TEST(DecodeImage, PutsTheChannelsOfAPngFirst) {
   EXPECT_EQ(grey.pixels, (Bytes{7, 8, 9}));
 }
 
-TEST(DecodeImage, MakesTransparentPixelsBlack) {
+// The values of the next four tests are those of Pillow's convert("RGB") or convert("L").
+
+TEST(DecodeImage, KeepsTheColoursOfTransparentPixels) {
   EXPECT_EQ(decoded(png_bytes(2, 1, {10, 20, 30, 255, 40, 50, 60, 0})).pixels,
-            (Bytes{10, 0, 20, 0, 30, 0}));
+            (Bytes{10, 40, 20, 50, 30, 60}));
+}
+
+TEST(DecodeImage, KeepsValuesWhateverTheirGamma) {
+  const std::string plain = png_bytes(3, 1, {0, 100, 255});
+  for (const std::uint32_t gamma : {45'455U, 55'556U, 100'000U}) {
+    EXPECT_EQ(decoded(test::with_gamma(plain, gamma)).pixels, (Bytes{0, 100, 255})) << gamma;
+  }
+}
+
+TEST(DecodeImage, TakesTheColoursOfAPalette) {
+  const Image image = decoded(test::palette_png({{{255, 0, 0, 0}, {1, 2, 3, 128}}}, {1, 0}));
+  EXPECT_EQ(image.shape, (SampleShape{3, 1, 2}));
+  EXPECT_EQ(image.pixels, (Bytes{1, 255, 2, 0, 3, 0}));
+}
+
+TEST(DecodeImage, TakesTheUpperOf16Bits) {
+  const Image image = decoded(test::png_of_16_bits({0x12ff, 0x1000, 0x00ff}));
+  EXPECT_EQ(image.shape, (SampleShape{1, 1, 3}));
+  EXPECT_EQ(image.pixels, (Bytes{0x12, 0x10, 0}));
+  EXPECT_FALSE(image.is_dark_of_16_bits);
+  EXPECT_TRUE(decoded(test::png_of_16_bits({4'095, 0})).is_dark_of_16_bits);
+  EXPECT_FALSE(decoded(png_bytes(2, 1, {0, 3})).is_dark_of_16_bits) << "8 bits";
 }
 
 TEST(DecodeImage, ReadsJpegs) {
@@ -288,6 +316,43 @@ TEST_F(Folder, RefusesABadImageByItsPath) {
   write_into(folder_ / "train/cat/c.png", "nothing");
   EXPECT_THAT(refusal(), AllOf(HasSubstr((folder_ / "train/cat/c.png").string()),
                                HasSubstr("expected a PNG or JPEG image")));
+}
+
+TEST_F(Folder, ShowsTheFirstFaultsOfManyAndTheirNumber) {
+  for (int i = 0; i < 23; ++i) {
+    write_into(folder_ / fmt::format("train/cat/bad-{:02}.png", i), "nothing");
+  }
+  write_into(folder_ / "test/dog/d.png", plain_png(2, 2, {1}));
+  LogCapture log;
+  EXPECT_EQ(refusal(), fmt::format("{}: expected images without a fault, found 24 faults, of which "
+                                   "the first 20 stand above; mend or remove each",
+                                   folder_.path().string()));
+  const std::string lines = log.text();
+  EXPECT_EQ(std::ranges::count(lines, '\n'), 20);
+  EXPECT_THAT(lines, AllOf(HasSubstr("bad-18.png: expected a PNG or JPEG"),
+                           HasSubstr("test/dog: expected a class of the training set"),
+                           testing::Not(HasSubstr("bad-19.png"))));
+}
+
+TEST_F(Folder, RefusesWhatIsNoFile) {
+  ASSERT_EQ(::mkfifo((folder_ / "train/cat/c.png").c_str(), 0600), 0);
+  EXPECT_THAT(refusal(), HasSubstr("c.png: expected an image, .png, .jpg or .jpeg, found a pipe"));
+  fs::remove(folder_ / "train/cat/c.png");
+  fs::create_symlink("/dev/zero", folder_ / "train/cat/c.png");
+  EXPECT_THAT(refusal(), HasSubstr("found a device"));
+  fs::remove(folder_ / "train/cat/c.png");
+  fs::create_symlink("nowhere", folder_ / "train/cat/c.png");
+  EXPECT_THAT(refusal(), HasSubstr("found a link that leads nowhere"));
+}
+
+TEST_F(Folder, WarnsOfImagesOf16BitsThatBecomeNearlyBlack) {
+  write_into(folder_ / "train/cat/c.png", test::png_of_16_bits({4'095, 0, 0, 0}));
+  write_into(folder_ / "train/cat/d.png", test::png_of_16_bits({4'096, 0, 0, 0}));
+  LogCapture log;
+  load();
+  const std::string lines = log.text();
+  EXPECT_EQ(std::ranges::count(lines, '\n'), 1) << lines;
+  EXPECT_THAT(lines, HasSubstr("train: 1 of 5 images have 16 bits a value and no value of 4096"));
 }
 
 TEST_F(Folder, RefusesWhatIsNoClassAndNoImage) {
