@@ -70,9 +70,13 @@ std::vector<DeviceFigures> devices_over(const std::vector<RunFigures>& runs) {
   return devices;
 }
 
-/// Without those that a summary lacks: of an older version, or of imported logs.
+/// Without those that a summary lacks, as imported logs do. One of an older version has the parts of what was exchanged.
 Totals totals_in(const Json& summary) {
   Totals totals;
+  const auto messages = summary.find("traffic_bytes");
+  if (messages != summary.end() && messages->is_number()) {
+    totals["exchanged_bytes"] = messages->get<double>() + summary.value("local_bytes", 0.0);
+  }
   for (const MetricSpec& metric : labelled_metrics()) {
     const auto found = summary.find(metric.names.summary);
     if (found != summary.end() && found->is_number()) {

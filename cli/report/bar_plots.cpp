@@ -7,6 +7,7 @@
 
 #include "cli/compare/comparison_report.hpp"
 #include "cli/view/table.hpp"
+#include "telemetry/metrics.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -17,6 +18,7 @@ struct Bar {
   std::optional<double> value = {};  ///< empty: a row with its text alone
   double least = 0;                  ///< of the whisker
   double most = 0;
+  double hatched = 0;     ///< of the value, at the end of the bar
   std::string text = {};  ///< at its end
   std::string colour = {};
 };
@@ -80,8 +82,9 @@ std::vector<std::string> bar_rows(const std::vector<Bar>& bars, double from) {
     const std::string numbers =
         bar.value ? fmt::format("{:.6g} {} {:.6g} {:.6g}", *bar.value, i, bar.least, bar.most)
                   : fmt::format("NaN {} NaN NaN", i);
-    rows.push_back(fmt::format("{} \"{}\" 0x{} {:.6g}", numbers, bar.text, bar.colour.substr(1),
-                               bar.value ? bar.most : from));
+    rows.push_back(fmt::format("{} \"{}\" 0x{} {:.6g} {:.6g}", numbers, bar.text,
+                               bar.colour.substr(1), bar.value ? bar.most : from,
+                               bar.value.value_or(from) - bar.hatched));
   }
   return rows;
 }
@@ -133,6 +136,8 @@ Plot bars_plot(const BarAxis& axis, const std::vector<Bar>& bars) {
       "{4}unset grid\n"
       "plot $bars using 1:2:({2:.6g}):1:($2-0.34):($2+0.34):6 with boxxyerror fillcolor rgb "
       "variable fillstyle solid 0.55 border linecolor rgb 'black', \\\n"
+      "  $bars using 8:2:8:1:($2-0.34):($2+0.34) with boxxyerror fillcolor rgb 'black' "
+      "fillstyle transparent pattern 4 noborder, \\\n"
       "  $bars using 1:2:3:4 with xerrorbars linecolor rgb 'black' pointtype 0 linewidth 1, \\\n"
       "  $bars using 7:2:5 with labels left offset 0.7,0\n",
       gnuplot_string(axis.title), tics_of(axis, range), range.from, range.to, row_tics(names));
@@ -188,13 +193,18 @@ std::optional<Bar> accuracy_bar(const ContestantFigures& one) {
              .text = accuracy_text(one)};
 }
 
-/// Kilobytes that each sample costs, wherever they went.
-std::optional<Bar> traffic_bar(const ContestantFigures& one) {
-  const auto found = one.totals_per_sample.find("traffic_bytes");
+/// Kilobytes that each sample costs; at the end of the bar those in shared memory.
+std::optional<Bar> exchanged_bar(const ContestantFigures& one) {
+  const auto found = one.totals_per_sample.find("exchanged_bytes");
   if (found == one.totals_per_sample.end()) {
     return std::nullopt;
   }
-  return plain_bar(found->second / 1000);
+  Bar bar = plain_bar(found->second / 1000);
+  const auto local = one.totals.find("local_bytes");
+  if (local != one.totals.end()) {
+    bar.hatched = *bar.value * ratio(local->second, one.totals.at("exchanged_bytes"));
+  }
+  return bar;
 }
 
 std::optional<Bar> communication_bar(const ContestantFigures& one) {
@@ -321,9 +331,10 @@ std::vector<Plot> bar_plots(const Setting& setting) {
        .caption = "Test accuracy at the end: mean over seeds; whiskers: one standard deviation.",
        .is_accuracy = true},
       bars_of(setting, accuracy_bar));
-  add({"traffic", "traffic (kB per sample)",
-       "Bytes sent through a transport, headers included, for each sample: median over seeds."},
-      bars_of(setting, traffic_bar));
+  add({"exchanged", "exchanged (kB per sample)",
+       "Bytes that workers and servers exchange for each sample: messages, headers included, and, "
+       "hatched, values in shared memory; median over seeds."},
+      bars_of(setting, exchanged_bar));
   add({"communication", "communication ratio (%)",
        "Share of the training time in which communication holds a device: mean over devices; "
        "whiskers: least and most."},

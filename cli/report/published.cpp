@@ -100,7 +100,7 @@ std::optional<MinMax> throughput_here(const ContestantFigures& one) {
 }
 
 std::optional<MinMax> traffic_here(const ContestantFigures& one) {
-  const auto found = one.totals_per_sample.find("traffic_bytes");
+  const auto found = one.totals_per_sample.find("exchanged_bytes");
   return found == one.totals_per_sample.end() || !one.throughput
              ? std::nullopt
              : one_value(found->second * *one.throughput / 1e6);

@@ -240,14 +240,14 @@ std::vector<std::string> worker_table(const Json& summary) {
                {"computing"},
                {"communication"},
                {"wait"},
-               {"traffic"}});
+               {"exchanged"}});
   for (const Json& worker : summary.value("workers", Json::array())) {
     table.add({cell(worker, "rank", whole_text), worker.value("device", "-"),
                cell(worker, "samples", whole_text), cell(worker, "steps", whole_text),
                cell(worker, "computing_time_ratio", percent_text),
                cell(worker, "communication_ratio", percent_text),
                cell(worker, "wait_ratio", percent_text),
-               cell(worker, "traffic_bytes", bytes_text)});
+               cell(worker, "exchanged_bytes", bytes_text)});
   }
   return table.lines();
 }
@@ -259,9 +259,9 @@ std::string staleness_text(const Json& staleness) {
 
 std::string server_text(const Json& server) {
   const Json queue = server.value("queue_length", Json::object());
-  return fmt::format("{} updates, busy {}, {} sent, queue of {:.1f}",
+  return fmt::format("{} updates, busy {}, {} exchanged, queue of {:.1f}",
                      cell(server, "updates", whole_text), cell(server, "busy_ratio", percent_text),
-                     cell(server, "traffic_bytes", bytes_text), queue.value("mean", 0.0));
+                     cell(server, "exchanged_bytes", bytes_text), queue.value("mean", 0.0));
 }
 
 /// Names and values of the figures that only asynchronous jobs have.

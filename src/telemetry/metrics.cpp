@@ -46,6 +46,10 @@ double traffic_bytes(const MetricValues& values) {
   return std::max(0.0, values[Metric::bytes_sent] - values[Metric::evaluation_bytes]);
 }
 
+double exchanged_bytes(const MetricValues& values) {
+  return traffic_bytes(values) + values[Metric::local_bytes];
+}
+
 double busy_ratio(const MetricValues& values) {
   return share_of_session(values, values[Metric::busy_seconds]);
 }

@@ -83,7 +83,7 @@ TEST(FiguresTest, TheTargetIsReachedWhereTheNextTestConfirmsIt) {
 TEST(FiguresTest, ReadsASummary) {
   const RunFigures run = figures_of(summary_with({0.5, 0.75}), 0.8);
   EXPECT_EQ(run.accuracy, 0.75);
-  EXPECT_EQ(run.totals.at("traffic_bytes"), 5000) << "without what is exchanged in shared memory";
+  EXPECT_EQ(run.totals.at("exchanged_bytes"), 5700) << "of an older version: the sum of its parts";
   EXPECT_EQ(run.totals.at("local_bytes"), 700);
   EXPECT_EQ(run.cluster_efficiency, 0.5);
   EXPECT_EQ(run.p99_staleness, 4);
@@ -105,20 +105,24 @@ TEST(FiguresOverTest, TakesMediansOfSoundRunsAndTheMeanAccuracy) {
   EXPECT_EQ(all.time_to_target->median, 30);
   EXPECT_NEAR(all.accuracy->mean, 0.7, 1e-12);
   EXPECT_EQ(all.throughput, 50);
-  EXPECT_EQ(all.totals_per_sample.at("traffic_bytes"), 5);
+  EXPECT_EQ(all.totals_per_sample.at("exchanged_bytes"), 5.7);
   EXPECT_EQ(all.totals.at("local_bytes"), 700);
   const auto computing = range_of(all.devices, &DeviceFigures::computing);
   EXPECT_EQ(computing->least, 0.4);
   EXPECT_EQ(computing->most, 0.9);
 }
 
-TEST(FiguresOverTest, TrafficIsOverTheSamplesOfItsSession) {
+TEST(FiguresOverTest, BytesAreOverTheSamplesOfTheirSession) {
   Json resumed = summary_with({});
+  resumed["exchanged_bytes"] = 6000;
   resumed["workers"][0]["samples"] = 60;  // of 1,000 samples, the session trained on the last 100
   resumed["workers"][1]["samples"] = 40;
-  EXPECT_EQ(figures_over("x", {figures_of(resumed, {})}).totals_per_sample.at("traffic_bytes"), 50);
+  const auto per_sample = [&] {
+    return figures_over("x", {figures_of(resumed, {})}).totals_per_sample.at("exchanged_bytes");
+  };
+  EXPECT_EQ(per_sample(), 60);
   resumed["workers"][0]["samples"] = 1200;  // never resumed; some gradients were dropped
-  EXPECT_EQ(figures_over("x", {figures_of(resumed, {})}).totals_per_sample.at("traffic_bytes"), 5);
+  EXPECT_EQ(per_sample(), 6);
 }
 
 TEST(FiguresOverTest, KeepsTheRateOfRunsThatKnowIt) {

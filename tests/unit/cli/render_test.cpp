@@ -188,17 +188,17 @@ TEST(SummaryTest, ShowsWorkersAndFigures) {
   const auto summary = nlohmann::ordered_json::parse(R"({
     "accuracy": 0.8612, "best_accuracy": 0.87, "target_accuracy": 0.85,
     "time_to_target_seconds": 12.345, "training_seconds": 83.2, "throughput": 12345.4,
-    "cluster_efficiency": 0.931, "traffic_bytes": 44695848,
+    "cluster_efficiency": 0.931, "exchanged_bytes": 44695848,
     "workers": [{"rank": 0, "device": "gpu-new", "samples": 120000, "steps": 1875,
                  "computing_time_ratio": 0.961, "communication_ratio": 0.012,
-                 "wait_ratio": 0.027, "traffic_bytes": 999}]})");
+                 "wait_ratio": 0.027, "exchanged_bytes": 999}]})");
   EXPECT_THAT(
       render_summary(summary, "runs/x"),
-      ElementsAre("worker  device   samples  steps  computing  communication   wait  traffic",
-                  "     0  gpu-new  120,000  1,875     96.1 %          1.2 %  2.7 %    999 B", "",
+      ElementsAre("worker  device   samples  steps  computing  communication   wait  exchanged",
+                  "     0  gpu-new  120,000  1,875     96.1 %          1.2 %  2.7 %      999 B", "",
                   "accuracy            0.8612 (best 0.8700)", "time to 0.85        12.35 s",
                   "throughput          12,345 samples/s", "cluster efficiency  93.1 %",
-                  "training clock      83.20 s", "traffic             44.7 MB",
+                  "training clock      83.20 s", "exchanged           44.7 MB",
                   "run folder          runs/x"));
 }
 
@@ -217,14 +217,14 @@ TEST(SummaryTest, ShowsWhatBecameOfGradientsAndServers) {
   const auto summary = nlohmann::ordered_json::parse(R"({
     "staleness": {"median": 3, "p99": 6, "max": 9}, "dropped_gradients": 1234,
     "skipped_batches": 2,
-    "servers": [{"shard": 0, "updates": 5000, "busy_ratio": 0.125, "traffic_bytes": 1e9,
+    "servers": [{"shard": 0, "updates": 5000, "busy_ratio": 0.125, "exchanged_bytes": 1e9,
                  "queue_length": {"mean": 1.25, "max": 4}}],
     "workers": [{"rank": 2, "dropped_because": "worker 2 died"}]})");
   const auto lines = render_summary(summary, "runs/x");
   EXPECT_THAT(lines, testing::IsSupersetOf(
                          {"staleness           median 3, p99 6, at most 9",
                           "dropped             1,234 gradients", "not finite          2 batches",
-                          "server 0            5,000 updates, busy 12.5 %, 1 GB sent, queue of 1.2",
+                          "server 0            5,000 updates, busy 12.5 %, 1 GB exchanged, queue of 1.2",
                           "lost                worker 2 died"}));
 }
 

@@ -23,8 +23,8 @@ ContestantFigures complete() {
           .accuracy = MeanAndDeviation{.mean = 0.86125, .deviation = 0.002},
           .throughput = 8364.7,
           .cluster_efficiency = 0.976,
-          .totals = {{"traffic_bytes", 41.1e6}, {"local_bytes", 2.5e9}},
-          .totals_per_sample = {{"traffic_bytes", 153}},
+          .totals = {{"exchanged_bytes", 2541.1e6}, {"local_bytes", 2.5e9}},
+          .totals_per_sample = {{"exchanged_bytes", 153}},
           .median_staleness = 0,
           .p99_staleness = 1,
           .most_staleness = 2,
@@ -43,7 +43,7 @@ TEST(TablesTest, ShowEveryFigureOnce) {
           "esync   0.02  5.25 s (5 to 6)   2 of 3      90.1             0.5  0.8612 ± 0.0020",
           "ssgd     0.1                -   0 of 3         -               -                -"));
   EXPECT_THAT(tables[1].table.lines()[1],
-              HasSubstr("8,365      97.6 %  95.1 to 99.9 %          0.0 %  0.1 to 2.0 %  41.1 MB  "
+              HasSubstr("8,365      97.6 %  95.1 to 99.9 %          0.0 %  0.1 to 2.0 %    2.54 GB  "
                         "   153 B            2.5 GB  0 / 1 / 2"));
   EXPECT_THAT(tables[2].table.lines(),
               ElementsAre("device   esync  ssgd", "0 gpu   95.1 %     -", "1 cpu   99.9 %     -"));

@@ -72,10 +72,12 @@ TEST(Summary, CountsSnapshotsAndSharedMemoryApartFromTraffic) {
        .dropped = {}});
   EXPECT_EQ(summary.at("traffic_bytes"), 2000 + 1000 + 300);
   EXPECT_EQ(summary.at("local_bytes"), 300 + 400 + 50);
+  EXPECT_EQ(summary.at("exchanged_bytes"), 3300 + 750);
   EXPECT_EQ(summary.at("workers")[0].at("traffic_bytes"), 2000);
   EXPECT_EQ(summary.at("workers")[0].at("evaluation_bytes"), 5000);
   EXPECT_EQ(summary.at("workers")[0].at("local_bytes"), 300);
   EXPECT_EQ(summary.at("servers")[0].at("traffic_bytes"), 300);
+  EXPECT_EQ(summary.at("servers")[0].at("exchanged_bytes"), 300 + 50);
 }
 
 /// The cluster trains on 20 samples a second; its devices by themselves on 60 in whole batches, and

@@ -101,7 +101,7 @@ class MadeRuns {
         {"throughput", options.throughput},
         {"cluster_efficiency", 0.5},
         {"traffic_bytes", 8'000'000},
-        {"local_bytes", 0},
+        {"local_bytes", 4'000'000},
         {"staleness", {{"median", 0}, {"p99", 1}, {"max", 2}}},
         {"workers", {device("gpu (simulated)", 0.25, 0.7), device("cpu (simulated)", 0.9, 0)}},
         {"evaluations", evaluations(options)}};

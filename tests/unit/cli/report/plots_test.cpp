@@ -121,19 +121,20 @@ TEST(BarPlotsTest, HaveABarForEachSchemeWithItsFigure) {
   for (const Plot& plot : plots) {
     names.push_back(plot.name);
   }
-  ASSERT_THAT(names, ElementsAre("throughput", "time-to-accuracy", "accuracy", "traffic",
+  ASSERT_THAT(names, ElementsAre("throughput", "time-to-accuracy", "accuracy", "exchanged",
                                  "communication", "computing-time"));
-  EXPECT_THAT(plots[0].data, HasSubstr("\n1000 0 1000 1000 \"1,000\" 0x686868 1000\n"
-                                       "1000 1 1000 1000 \"1,000\" 0x0072B2 1000\n"));
+  EXPECT_THAT(plots[0].data, HasSubstr("\n1000 0 1000 1000 \"1,000\" 0x686868 1000 1000\n"
+                                       "1000 1 1000 1000 \"1,000\" 0x0072B2 1000 1000\n"));
   EXPECT_THAT(plots[0].drawing,
               AllOf(HasSubstr("'throughput (samples/s)'"), HasSubstr("('ssgd' 0, 'esync' 1)")));
-  EXPECT_THAT(plots[1].data, HasSubstr("\n2 0 2 2 \"2\" 0x686868 2\n1 1 1 1 \"1\" "));
+  EXPECT_THAT(plots[1].data, HasSubstr("\n2 0 2 2 \"2\" 0x686868 2 2\n1 1 1 1 \"1\" "));
   // 0.8 and 0.9, and 0.8 of a single seed.
   EXPECT_THAT(plots[2].data,
-              HasSubstr("\n0.85 0 0.779289 0.920711 \"0.8500 ± 0.0707\" 0x686868 0.920711\n"
-                        "0.8 1 0.8 0.8 \"0.8000\" 0x0072B2 0.8\n"));
+              HasSubstr("\n0.85 0 0.779289 0.920711 \"0.8500 ± 0.0707\" 0x686868 0.920711 0.85\n"
+                        "0.8 1 0.8 0.8 \"0.8000\" 0x0072B2 0.8 0.8\n"));
   EXPECT_THAT(plots[2].drawing, HasSubstr("set xtics 0,0.2,1\n"));
-  EXPECT_THAT(plots[3].data, HasSubstr("\n2 0 2 2 \"2\" "));  // 8 MB over 4,000 samples
+  // 8 MB and 4 MB over 4,000 samples; the latter part is hatched.
+  EXPECT_THAT(plots[3].data, HasSubstr("\n3 0 3 3 \"3\" 0x686868 3 2\n"));
   EXPECT_THAT(plots[4].data, HasSubstr("\n5 0 5 5 \"5 %\" "));
   EXPECT_THAT(plots[5].drawing, AllOf(HasSubstr("('0 gpu' 0, '1 cpu' 1)"),
                                       HasSubstr("title 'ssgd'"), HasSubstr("title 'esync'")));
@@ -149,9 +150,9 @@ TEST(BarPlotsTest, SayWhereATargetIsNotReached) {
                      made.add("e", {.scheme = "esync", .seed = 2, .accuracies = {0.1, 0.2}}),
                      made.add("f", {.scheme = "esync", .seed = 3, .accuracies = {0.1, 0.2}})};
   const auto plots = bar_plots(study_of(read_runs(runs), {.target = 0.6})[0]);
-  EXPECT_THAT(plots[1].data, HasSubstr("$bars << END\n2 0 2 2 \"2\" 0x686868 2\n"
-                                       "NaN 1 NaN NaN \"not reached\" 0x009E73 0\n"
-                                       "NaN 2 NaN NaN \"reached by 1 of 3 runs\" 0x0072B2 0\nEND"));
+  EXPECT_THAT(plots[1].data, HasSubstr("$bars << END\n2 0 2 2 \"2\" 0x686868 2 2\n"
+                                       "NaN 1 NaN NaN \"not reached\" 0x009E73 0 0\n"
+                                       "NaN 2 NaN NaN \"reached by 1 of 3 runs\" 0x0072B2 0 0\nEND"));
   const auto none = bar_plots(study_of(read_runs(runs), {.target = 0.99})[0]);
   EXPECT_EQ(none[1].name, "accuracy") << "nothing to compare";
 }

@@ -195,7 +195,7 @@ TEST(RunListTest, AComparisonWithoutItsRunsHasTheirFigures) {
   EXPECT_EQ(figures.time_to_target->median, 4);
   EXPECT_NEAR(figures.accuracy->mean, 0.85, 1e-12);
   EXPECT_EQ(figures.throughput, 1000);
-  EXPECT_EQ(figures.totals_per_sample.at("traffic_bytes"), 2000);
+  EXPECT_EQ(figures.totals_per_sample.at("exchanged_bytes"), 2000);
   EXPECT_EQ(figures.devices.at(0).computing, 0.75);
   EXPECT_FALSE(figures.median_staleness) << "not in the file";
   const Report report = report_on(settings, {});
