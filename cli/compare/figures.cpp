@@ -70,7 +70,8 @@ std::vector<DeviceFigures> devices_over(const std::vector<RunFigures>& runs) {
   return devices;
 }
 
-/// Without those that a summary lacks, as imported logs do. One of an older version has the parts of what was exchanged.
+/// Without those that a summary lacks, as imported logs do. One of an older version has the parts
+/// of what was exchanged.
 Totals totals_in(const Json& summary) {
   Totals totals;
   const auto messages = summary.find("traffic_bytes");

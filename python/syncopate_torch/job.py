@@ -21,6 +21,7 @@ from syncopate_torch.samples import IndexSampler, ShareLoader, ShareSampler, sam
 from syncopate_torch.schedule import SampleScheduler
 from syncopate_torch.script_start import expect_first_reading, remember_rank
 from syncopate_torch.summary import gathered, summary_of
+from syncopate_torch.termination import TERMINATION
 from syncopate_torch.weighted import draws_of, weighted
 
 
@@ -116,6 +117,15 @@ class Job(NotCopied):
     def everyone(self):
         """The `Group` of all workers."""
         return Group(self, EveryoneInJob(self))
+
+    @property
+    def interrupted(self):
+        """True once SIGTERM has asked this process to end, by `syncopate run`, Slurm or another launcher. From the first
+        reading on, the signal no longer ends the process by itself; a handler of the script keeps it, and this stays False.
+
+        Workers may see it at different steps: `finish` waits for the last of them.
+        """
+        return TERMINATION.has_come()
 
     @property
     def rank(self):

@@ -76,8 +76,8 @@ class Faults {
     }
   }
 
-  /// Throws a DataError where there was any fault: a single one, or their number after a line of the log for each of the
-  /// first.
+  /// Throws a DataError where there was any fault: a single one, or their number after a line of
+  /// the log for each of the first.
   void refuse_any() const {
     if (count_ == 1) {
       throw DataError(found_.front());

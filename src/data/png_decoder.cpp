@@ -11,11 +11,12 @@
 namespace syncopate {
 namespace {
 
-/// libpng with one image. Its functions leave by `longjmp` where the image is damaged, so that the functions of this class
-/// that call them have no objects of their own with a destructor. They return false then.
+/// libpng with one image. Its functions leave by `longjmp` where the image is damaged, so that the
+/// functions of this class that call them have no objects of their own with a destructor. They
+/// return false then.
 ///
-/// The simplified interface of libpng would correct colours by the image's gamma and compose it with a background; Pillow and
-/// torchvision do neither.
+/// The simplified interface of libpng would correct colours by the image's gamma and compose it
+/// with a background; Pillow and torchvision do neither.
 class PngReader {
  public:
   explicit PngReader(std::span<const std::uint8_t> bytes)

@@ -6,7 +6,7 @@ import sys
 import scripts
 import syncopate_torch as syncopate
 import torch
-from calls import run_calls
+from calls import run_calls, say
 
 kept = []
 
@@ -112,6 +112,23 @@ def handles(how):
         print("ready", flush=True)
     if how != "exits":
         step()
+
+
+def saves(how):
+    """Trains until SIGTERM has come, as the script's own handler or the job says, and ends in order."""
+    come = []
+    if how == "handler":
+        signal.signal(signal.SIGTERM, lambda *_: come.append(True))
+    job = syncopate.init("ssgd")
+    loop = Loop(job)
+    loop.step()
+    assert not job.interrupted
+    print("ready", flush=True)
+    while not (come if how == "handler" else job.interrupted):
+        loop.step()
+    assert job.interrupted == (how == "job")
+    loop.optimizer.finish()
+    say(saved=job.rank)
 
 
 def joins_again():

@@ -6,12 +6,14 @@ Method: two processes with the variables of torchrun, of which one waits in what
 """
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
+import sys
 import unittest
 
-from script_cases import LIMIT, ScriptTest
+from script_cases import LIMIT, SYNCOPATE, ScriptTest
 
 SCRIPTS = str(pathlib.Path(__file__).with_name("interrupts_scripts.py"))
 BY_INTERRUPT = r"Error: worker 1 \(pid \d+ on [^)]*\): the script left its loop by KeyboardInterrupt"
@@ -109,6 +111,22 @@ class Interrupts(ScriptTest):
                 self.assertIn(words, said)
                 self.assertEqual("Traceback" in said, how == "steps", said)
                 self.assertRegex(self.let_come(other), others)
+
+    def test_sigterm_to_the_launcher_reaches_scripts_that_save(self):
+        for how in ("handler", "job"):
+            with self.subTest(how):
+                running = subprocess.Popen([SYNCOPATE, "run", "-n", "2", "--", sys.executable, SCRIPTS, "saves", how],
+                                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.folder)
+                self.addCleanup(running.stdout.close)
+                self.addCleanup(running.wait)
+                self.addCleanup(running.kill)
+                for _ in range(2):
+                    self.expect("ready", running)
+                running.terminate()
+                said = running.communicate(timeout=LIMIT)[0]
+                self.assertEqual(running.returncode, 0, said)
+                self.assertEqual(sorted(re.findall(r'"saved": (\d)', said)), ["0", "1"], said)
+                self.assertIn("SIGTERM has gone to 2 programs with handlers for it", said)
 
     def test_two_handlers_that_raise(self):
         other, waiting = self.both("handles", "raises twice")

@@ -1,11 +1,70 @@
 #include "job/launch/process_group.hpp"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "job/launch/process_stat.hpp"
+
 namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct GroupProcess {
+  pid_t process = 0;
+  pid_t parent = 0;
+};
+
+/// The processes of a group.
+std::vector<GroupProcess> members_of(pid_t group) {
+  std::vector<GroupProcess> members;
+  std::error_code failure;
+  for (fs::directory_iterator entry("/proc", failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    const std::string name = entry->path().filename();
+    GroupProcess member;
+    const auto [stop, error] =
+        std::from_chars(name.data(), name.data() + name.size(), member.process);
+    if (error != std::errc() || *stop != '\0') {
+      continue;
+    }
+    std::istringstream fields = stat_behind_name(member.process);
+    char state = 0;
+    pid_t its_group = 0;
+    if (fields >> state >> member.parent >> its_group && its_group == group) {
+      members.push_back(member);
+    }
+  }
+  return members;
+}
+
+/// By the mask of /proc/PID/status.
+bool handles(pid_t process, int signal) {
+  std::ifstream status(fmt::format("/proc/{}/status", process));
+  std::string name;
+  std::uint64_t mask = 0;
+  while (status >> name && name != "SigCgt:") {
+    status.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return status >> std::hex >> mask && (mask >> (signal - 1) & 1U) != 0;
+}
+
+}  // namespace
 
 /// Both processes do it, so that the group is there for either. Here it fails once the child has
 /// become another program, which it does after its own call.
@@ -42,6 +101,19 @@ void ProcessGroup::signal(int signal) const {
     ::kill(leader_, signal);
   }
   ::kill(-leader_, signal);  // fails where the leader has left, and nothing else was there
+}
+
+std::size_t ProcessGroup::signal_handlers(int signal) const {
+  if (!alive_) {
+    return 0;
+  }
+  std::vector<GroupProcess> handlers = members_of(leader_);
+  std::erase_if(handlers, [&](const GroupProcess& one) { return !handles(one.process, signal); });
+  std::set<pid_t> all;
+  std::ranges::transform(handlers, std::inserter(all, all.end()), &GroupProcess::process);
+  std::erase_if(handlers, [&](const GroupProcess& one) { return all.contains(one.parent); });
+  return static_cast<std::size_t>(std::ranges::count_if(
+      handlers, [&](const GroupProcess& one) { return ::kill(one.process, signal) == 0; }));
 }
 
 AdoptedOrphans::AdoptedOrphans() {

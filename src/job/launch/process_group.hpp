@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <optional>
 
 namespace syncopate {
@@ -30,6 +31,9 @@ class ProcessGroup {
   bool is_alive() const { return alive_; }
   /// To all processes of the group, and to the leader wherever it is.
   void signal(int signal) const;
+  /// To each process of the group that has a handler for it, but to none that was started by
+  /// another one of these: it would have inherited the handler. Returns to how many.
+  std::size_t signal_handlers(int signal) const;
 
  private:
   pid_t leader_ = 0;

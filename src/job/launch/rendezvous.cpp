@@ -17,6 +17,7 @@
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "base/interruption.hpp"
+#include "job/launch/process_stat.hpp"
 #include "transport/steady_time.hpp"
 
 namespace syncopate {
@@ -51,10 +52,7 @@ void make_own(const fs::path& folder) {
 /// process is given again after a while, often to a rank of the same launcher; number and start
 /// together never are.
 std::uint64_t start_of(pid_t process) {
-  std::ifstream stat(fmt::format("/proc/{}/stat", process));
-  const std::string text(std::istreambuf_iterator<char>(stat), {});
-  // The name, field 2, is in parentheses and may hold anything; the start is field 22.
-  std::istringstream fields(text.substr(text.rfind(')') + 1));
+  std::istringstream fields = stat_behind_name(process);  // the start is field 22
   std::string skipped;
   for (int field = 3; field < 22; ++field) {
     fields >> skipped;

@@ -20,37 +20,11 @@
 #include "base/log.hpp"
 #include "job/launch/descriptor.hpp"
 #include "job/launch/exit_status.hpp"
+#include "job/launch/line_source.hpp"
 #include "report/events.hpp"
 
 namespace syncopate {
 namespace {
-
-/// The lines of a pipe.
-struct LineSource {
-  LineSource(Descriptor from, LineSplitter::Sink sink)
-      : descriptor(std::move(from)), lines(std::move(sink)) {}
-
-  /// Reads the available bytes, at least a full pipe; false at its end. The length is limited, so
-  /// that a process that writes without end cannot block the supervisor.
-  bool read() {
-    std::array<char, 64 * 1024> bytes;
-    for (int left = 4; left > 0; --left) {
-      const ssize_t count = ::read(descriptor.get(), bytes.data(), bytes.size());
-      if (count > 0) {
-        lines.add({bytes.data(), static_cast<std::size_t>(count)});
-      } else if (count == 0 || (errno != EINTR && errno != EAGAIN)) {
-        lines.finish();
-        return false;
-      } else if (errno == EAGAIN) {
-        return true;
-      }
-    }
-    return true;
-  }
-
-  Descriptor descriptor;
-  LineSplitter lines;
-};
 
 /// A coordinator that ends takes up to 2 s to close its connections.
 constexpr Duration longest_pause_of_events = std::chrono::milliseconds(2500);
@@ -89,7 +63,8 @@ Supervisor::Supervisor(Options options, Watcher& watcher)
     : options_(std::move(options)),
       watcher_(watcher),
       end_(losses_allowed(options_.children), restarts_of(options_.children),
-           options_.programs != nullptr) {}
+           options_.programs != nullptr),
+      signals_(options_.programs != nullptr) {}
 
 Supervisor::Result Supervisor::run() {
   std::optional<AdoptedOrphans> orphans;
@@ -165,11 +140,10 @@ void Supervisor::add_lines(Descriptor from, std::function<void(std::string_view)
 }
 
 void Supervisor::wait_for_something() {
-  std::vector<pollfd> waiting{{signals_.descriptor(), POLLIN, 0},
-                              {grace_.descriptor(), POLLIN, 0},
-                              {refresh_.descriptor(), POLLIN, 0},
-                              {answer_.descriptor(), POLLIN, 0},
-                              {restart_.descriptor(), POLLIN, 0}};
+  std::vector<pollfd> waiting{
+      {signals_.descriptor(), POLLIN, 0}, {grace_.descriptor(), POLLIN, 0},
+      {refresh_.descriptor(), POLLIN, 0}, {answer_.descriptor(), POLLIN, 0},
+      {restart_.descriptor(), POLLIN, 0}, {handling_.descriptor(), POLLIN, 0}};
   const std::size_t own = waiting.size();
   for (const Source& source : sources_) {
     waiting.push_back({source.descriptor, POLLIN, 0});
@@ -203,6 +177,10 @@ void Supervisor::wait_for_something() {
   if (waiting[4].revents != 0) {
     restart_.acknowledge();
     restart_lost();
+  }
+  if (waiting[5].revents != 0) {
+    handling_.acknowledge();
+    act(end_.interrupted());
   }
   if (watcher_.output_closed()) {
     close_output();
@@ -247,10 +225,42 @@ void Supervisor::take_signals() {
       watcher_.resized();
     } else if (signal == SIGCHLD) {
       reap();
+    } else if (signal == SIGUSR1 || signal == SIGUSR2) {
+      signal_handlers(signal);
+    } else if (signal == SIGTERM) {
+      terminate();
     } else if (signal != SIGTSTP) {
+      handling_.start({});
       act(end_.interrupted());
     }
   }
+}
+
+/// The scheduler of a cluster sends SIGTERM before it ends a job. A program that handles it saves
+/// what it has and ends; the coordinator gets the request once the time for that is over, and at
+/// once if no program handles the signal.
+void Supervisor::terminate() {
+  const bool first = !std::exchange(handles_, true) && !end_.was_interrupted();
+  const std::size_t handlers = first && options_.programs != nullptr ? signal_handlers(SIGTERM) : 0;
+  if (handlers > 0) {
+    watcher_.notice(
+        fmt::format("SIGTERM has gone to {} {} for it; the job ends within {} s", handlers,
+                    handlers == 1 ? "program with a handler" : "programs with handlers",
+                    std::chrono::duration_cast<std::chrono::seconds>(options_.handling).count()));
+    handling_.start(options_.handling);
+  } else {
+    handling_.start({});
+    act(end_.interrupted());
+  }
+}
+
+/// To the programs that handle the signal. Returns to how many.
+std::size_t Supervisor::signal_handlers(int signal) const {
+  std::size_t handlers = 0;
+  for (std::size_t index = 1; index < groups_.size(); ++index) {
+    handlers += groups_[index].signal_handlers(signal);
+  }
+  return handlers;
 }
 
 void Supervisor::reap() {

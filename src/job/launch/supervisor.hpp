@@ -83,6 +83,8 @@ class Supervisor {
     /// Set where the processes after the first are programs of the user: they go on after the job
     /// has ended well, and their ends are reported here. The caller keeps it.
     ProgramEnds* programs = nullptr;
+    /// A program that handles SIGTERM itself ends within this time of it.
+    Duration handling = std::chrono::seconds(10);
   };
 
   struct Result {
@@ -111,6 +113,8 @@ class Supervisor {
   void add_lines(Descriptor from, std::function<void(std::string_view)> sink);
   void wait_for_something();
   void take_signals();
+  void terminate();
+  std::size_t signal_handlers(int signal) const;
   void close_output();
   void reap();
   bool reports_its_end(int wait_status) const;
@@ -137,6 +141,8 @@ class Supervisor {
   JobEnd end_;
   SignalInbox signals_;
   Timer grace_;
+  Timer handling_;        ///< of SIGTERM, by the programs themselves
+  bool handles_ = false;  ///< they were given SIGTERM
   Timer answer_;
   Timer restart_;
   std::vector<JobEnd::Failure> lost_;          ///< processes that are started again

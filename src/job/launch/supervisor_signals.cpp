@@ -18,7 +18,7 @@ bool is_ignored(int signal) {
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-sigset_t signals_to_take() {
+sigset_t signals_to_take(bool programs) {
   sigset_t signals;
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGCHLD);
@@ -30,6 +30,10 @@ sigset_t signals_to_take() {
   std::ranges::for_each(end_requests, add);
   add(SIGWINCH);
   add(SIGTSTP);
+  if (programs) {
+    add(SIGUSR1);
+    add(SIGUSR2);
+  }
   return signals;
 }
 
@@ -40,8 +44,8 @@ timespec to_timespec(Duration duration) {
 
 }  // namespace
 
-SignalInbox::SignalInbox() {
-  const sigset_t signals = signals_to_take();
+SignalInbox::SignalInbox(bool programs) {
+  const sigset_t signals = signals_to_take(programs);
   // The parent may have left this signal ignored, which makes the status of children unavailable.
   ::signal(SIGCHLD, SIG_DFL);
   ::sigprocmask(SIG_BLOCK, &signals, &before_);

@@ -11,11 +11,12 @@ namespace syncopate {
 /// The signals of a supervisor, which it reads from a descriptor: the end of a child, the user's
 /// end request, a new size of the terminal. An end request that this process ignored from its start
 /// (`nohup`) stays ignored. Ctrl-Z is read and dropped: it would stop the supervisor alone, and the
-/// job would go on unseen.
+/// job would go on unseen. With programs of the user, also the signals that are passed on to them
+/// alone: SIGUSR1 and SIGUSR2.
 class SignalInbox {
  public:
   /// Errors: Error.
-  SignalInbox();
+  explicit SignalInbox(bool programs = false);
   ~SignalInbox();
   SignalInbox(const SignalInbox&) = delete;
   SignalInbox& operator=(const SignalInbox&) = delete;

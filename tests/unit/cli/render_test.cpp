@@ -221,11 +221,12 @@ TEST(SummaryTest, ShowsWhatBecameOfGradientsAndServers) {
                  "queue_length": {"mean": 1.25, "max": 4}}],
     "workers": [{"rank": 2, "dropped_because": "worker 2 died"}]})");
   const auto lines = render_summary(summary, "runs/x");
-  EXPECT_THAT(lines, testing::IsSupersetOf(
-                         {"staleness           median 3, p99 6, at most 9",
-                          "dropped             1,234 gradients", "not finite          2 batches",
-                          "server 0            5,000 updates, busy 12.5 %, 1 GB exchanged, queue of 1.2",
-                          "lost                worker 2 died"}));
+  EXPECT_THAT(lines,
+              testing::IsSupersetOf(
+                  {"staleness           median 3, p99 6, at most 9",
+                   "dropped             1,234 gradients", "not finite          2 batches",
+                   "server 0            5,000 updates, busy 12.5 %, 1 GB exchanged, queue of 1.2",
+                   "lost                worker 2 died"}));
 }
 
 TEST(SummaryTest, LeavesOutAnAccuracyThatWasNotMeasured) {

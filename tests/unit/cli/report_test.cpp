@@ -42,9 +42,10 @@ TEST(TablesTest, ShowEveryFigureOnce) {
           "scheme  rate      time to 0.8  reached  speed-up  of upper bound         accuracy",
           "esync   0.02  5.25 s (5 to 6)   2 of 3      90.1             0.5  0.8612 ± 0.0020",
           "ssgd     0.1                -   0 of 3         -               -                -"));
-  EXPECT_THAT(tables[1].table.lines()[1],
-              HasSubstr("8,365      97.6 %  95.1 to 99.9 %          0.0 %  0.1 to 2.0 %    2.54 GB  "
-                        "   153 B            2.5 GB  0 / 1 / 2"));
+  EXPECT_THAT(
+      tables[1].table.lines()[1],
+      HasSubstr("8,365      97.6 %  95.1 to 99.9 %          0.0 %  0.1 to 2.0 %    2.54 GB  "
+                "   153 B            2.5 GB  0 / 1 / 2"));
   EXPECT_THAT(tables[2].table.lines(),
               ElementsAre("device   esync  ssgd", "0 gpu   95.1 %     -", "1 cpu   99.9 %     -"));
 }

@@ -150,9 +150,10 @@ TEST(BarPlotsTest, SayWhereATargetIsNotReached) {
                      made.add("e", {.scheme = "esync", .seed = 2, .accuracies = {0.1, 0.2}}),
                      made.add("f", {.scheme = "esync", .seed = 3, .accuracies = {0.1, 0.2}})};
   const auto plots = bar_plots(study_of(read_runs(runs), {.target = 0.6})[0]);
-  EXPECT_THAT(plots[1].data, HasSubstr("$bars << END\n2 0 2 2 \"2\" 0x686868 2 2\n"
-                                       "NaN 1 NaN NaN \"not reached\" 0x009E73 0 0\n"
-                                       "NaN 2 NaN NaN \"reached by 1 of 3 runs\" 0x0072B2 0 0\nEND"));
+  EXPECT_THAT(plots[1].data,
+              HasSubstr("$bars << END\n2 0 2 2 \"2\" 0x686868 2 2\n"
+                        "NaN 1 NaN NaN \"not reached\" 0x009E73 0 0\n"
+                        "NaN 2 NaN NaN \"reached by 1 of 3 runs\" 0x0072B2 0 0\nEND"));
   const auto none = bar_plots(study_of(read_runs(runs), {.target = 0.99})[0]);
   EXPECT_EQ(none[1].name, "accuracy") << "nothing to compare";
 }

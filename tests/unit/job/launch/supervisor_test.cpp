@@ -12,94 +12,29 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <optional>
-#include <stdexcept>
 #include <utility>
 
 #include "base/errors.hpp"
 #include "job/launch/exit_status.hpp"
 #include "tests/support/sanitizers.hpp"
+#include "tests/unit/job/launch/supervised.hpp"
 
 namespace syncopate {
 namespace {
 
+using test::ends_of;
+using test::say;
+using test::SupervisorTest;
+using test::wait_for_the_end;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::UnorderedElementsAre;
-
-class Recorder : public Watcher {
- public:
-  std::vector<std::string> events, lines, notices;
-  std::function<void()> on_event = [] {};
-  std::function<void()> on_notice = [] {};
-
-  void event(std::string_view line) override {
-    events.emplace_back(line);
-    on_event();
-  }
-  void output(std::string_view process, std::string_view line) override {
-    lines.push_back(std::string(process) + ": " + std::string(line));
-  }
-  void notice(std::string_view text) override {
-    notices.emplace_back(text);
-    on_notice();
-  }
-  Duration refresh_period() const override { return {}; }
-  void refresh() override {}
-  void resized() override {}
-};
-
-void say(int descriptor, std::string_view text) {
-  ASSERT_EQ(::write(descriptor, text.data(), text.size()), static_cast<ssize_t>(text.size()));
-}
-
-/// Blocks until the process is killed.
-int wait_for_the_end() {
-  for (;;) {
-    ::pause();
-  }
-}
-
-/// The first `count` ends.
-std::vector<ProgramEnd> ends_of(ProgramEnds& ends, std::size_t count) {
-  std::vector<ProgramEnd> taken;
-  while (taken.size() < count) {
-    const auto more = ends.take();
-    taken.insert(taken.end(), more.begin(), more.end());
-    ::poll(nullptr, 0, 1);
-  }
-  return taken;
-}
-
-class SupervisorTest : public testing::Test {
- protected:
-  SupervisorTest() {
-    Pipe pipe = make_pipe();
-    options_.events = std::move(pipe.read);
-    events_ = pipe.write.get();
-    alone_.push_back(std::move(pipe.write));
-  }
-
-  void add(const std::string& name, std::function<int()> body) {
-    options_.children.push_back({.name = name, .body = std::move(body)});
-  }
-
-  Supervisor::Result run() {
-    options_.children.front().alone = std::move(alone_);
-    return Supervisor(std::move(options_), recorder_).run();
-  }
-
-  Supervisor::Options options_;
-  Recorder recorder_;
-  int events_;  ///< where the coordinator writes its events
-
- private:
-  std::vector<Descriptor> alone_;
-};
 
 TEST_F(SupervisorTest, HearsWhatEachProcessSays) {
   add("coordinator", [this] {
@@ -355,75 +290,6 @@ TEST_F(SupervisorTest, GoesOnWithoutAProcessThatCannotBeStartedAgain) {
                                              HasSubstr("evaluator: cannot ")));
 }
 
-TEST_F(SupervisorTest, AsksTheCoordinatorAtTheFirstInterrupt) {
-  recorder_.on_event = [] { ::kill(::getpid(), SIGINT); };
-  add("coordinator", [this] {
-    sigset_t asked;
-    ::sigemptyset(&asked);
-    ::sigaddset(&asked, SIGTERM);
-    ::sigprocmask(SIG_BLOCK, &asked, nullptr);
-    say(events_, "ready\n");
-    int signal = 0;
-    ::sigwait(&asked, &signal);
-    std::fputs("asked\n", stdout);
-    return 0;
-  });
-  EXPECT_EQ(run().exit_status, exit_status::interrupted);
-  EXPECT_THAT(recorder_.lines, ElementsAre("coordinator: asked"));
-  EXPECT_THAT(recorder_.notices, Contains(HasSubstr("finishing the round")));
-}
-
-TEST_F(SupervisorTest, KeepsTheStatusOfAJobThatHasEndedWhenAnInterruptComes) {
-  Pipe noticed = make_pipe();
-  recorder_.on_event = [&] {
-    ::kill(::getpid(), SIGINT);
-    say(noticed.write.get(), "1");
-  };
-  add("coordinator", [&] {
-    say(events_, R"({"event":"finished","reason":"every epoch is done"})"
-                 "\n");
-    pollfd readable{noticed.read.get(), POLLIN, 0};
-    return ::poll(&readable, 1, /*timeout=*/-1) == 1 ? 0 : 1;
-  });
-  EXPECT_EQ(run().exit_status, exit_status::success);
-  EXPECT_THAT(recorder_.notices, IsEmpty());
-}
-
-TEST(PassOverNextRequests, LetsOneOfEachKindGoByAndNoSecond) {
-  const auto handler = [](int signal) {
-    struct sigaction action {};
-    ::sigaction(signal, nullptr, &action);
-    return action.sa_handler;
-  };
-  ::signal(SIGHUP, SIG_IGN);
-  {
-    const SignalInbox inbox;
-    ::kill(::getpid(), SIGINT);  // not taken any more
-    pass_over_next_requests();
-  }
-  EXPECT_EQ(handler(SIGINT), SIG_DFL) << "it has come";
-  EXPECT_NE(handler(SIGTERM), SIG_DFL);
-  ::raise(SIGTERM);
-  EXPECT_EQ(handler(SIGTERM), SIG_DFL);
-  EXPECT_EQ(handler(SIGHUP), SIG_IGN) << "as under nohup";
-  ::signal(SIGHUP, SIG_DFL);
-}
-
-TEST_F(SupervisorTest, KillsAllAtTheSecondInterrupt) {
-  // Two kinds of signals: two of one kind, sent before the first is taken, arrive as one.
-  recorder_.on_event = [signal = SIGTERM]() mutable {
-    ::kill(::getpid(), std::exchange(signal, SIGINT));
-  };
-  add("coordinator", [this] {
-    ::signal(SIGTERM, SIG_IGN);
-    say(events_, "once\n");
-    say(events_, "twice\n");
-    return wait_for_the_end();
-  });
-  add("worker 0", wait_for_the_end);
-  EXPECT_EQ(run().exit_status, exit_status::interrupted);
-}
-
 TEST_F(SupervisorTest, LeavesDescriptorsToTheirOwnerAlone) {
   Pipe pipe = make_pipe();
   const int end = pipe.write.get();
@@ -453,22 +319,6 @@ TEST_F(SupervisorTest, KillsACoordinatorThatDoesNotEndAfterItsLastEvent) {
   });
   EXPECT_EQ(run().exit_status, exit_status::success);
   EXPECT_THAT(recorder_.notices, ElementsAre(HasSubstr(" does not end; it is killed")));
-}
-
-TEST_F(SupervisorTest, EndsAJobWhoseCoordinatorDoesNotAnswerTheFirstInterrupt) {
-  recorder_.on_event = [] { ::kill(::getpid(), SIGINT); };
-  options_.answer = std::chrono::milliseconds(30);
-  options_.requested_grace = std::chrono::milliseconds(10);
-  add("coordinator", [this] {
-    ::signal(SIGTERM, SIG_IGN);
-    say(events_, "ready\n");
-    return wait_for_the_end();
-  });
-  add("worker 0", wait_for_the_end);
-  EXPECT_EQ(run().exit_status, exit_status::interrupted);
-  EXPECT_THAT(
-      recorder_.notices,
-      Contains(HasSubstr("does not answer: the job ends with what its last checkpoint has")));
 }
 
 }  // namespace
