@@ -83,6 +83,8 @@ struct SchemeDefaults {
   bool has_momentum = false;  ///< of the workers' optimizer
   double momentum = 0;        ///< of the workers' optimizer
   bool skewed = false;        ///< the workers' parts of the data differ
+  double epochs = 0;          ///< of the job
+  std::optional<double>& warm_up;
   /// An empty function leaves learning rates open.
   const std::function<double(Optimizer)>& usual_learning_rate;
 };

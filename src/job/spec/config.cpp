@@ -140,7 +140,7 @@ Schedule schedule_of(const TrainConfig& config) {
   return Schedule({.shape = config.schedule,
                    .learning_rate = *config.learning_rate,
                    .epochs = config.epochs,
-                   .warm_up = config.warm_up,
+                   .warm_up = config.warm_up.value_or(0),
                    .step_epochs = config.schedule_step,
                    .factor = config.schedule_factor});
 }

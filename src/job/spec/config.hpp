@@ -139,7 +139,8 @@ struct TrainConfig {
   ScheduleShape schedule = ScheduleShape::constant;
   double schedule_step = 2;      ///< epochs between the drops of `step`
   double schedule_factor = 0.1;  ///< of a drop of `step`; the last rate of `cosine`, relative
-  double warm_up = 0;            ///< epochs of linear warm-up before the schedule
+  /// Epochs of linear warm-up before the schedule; empty until resolved.
+  std::optional<double> warm_up;
   Init init = Init::broadcast;
   WeightInit weight_init = WeightInit::standard;
   std::optional<Weights> weights;  ///< of workers in a mean; empty until resolved

@@ -38,6 +38,8 @@ void resolve_scheme(TrainConfig& config, const ConfigFacts& facts) {
                           .has_momentum = optimizer_spec(config.optimizer).reads_momentum,
                           .momentum = config.momentum,
                           .skewed = parts_differ(config),
+                          .epochs = config.epochs,
+                          .warm_up = config.warm_up,
                           .usual_learning_rate = facts.usual_learning_rate};
   scheme.resolve(defaults);
 }
@@ -377,7 +379,7 @@ void check_config(const TrainConfig& config) {
   }
   if (config.warm_up > config.epochs) {
     throw ConfigError(fmt::format("a warm-up of {} epochs does not fit into {} epochs of training",
-                                  config.warm_up, config.epochs));
+                                  *config.warm_up, config.epochs));
   }
 }
 
@@ -415,6 +417,7 @@ TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts) {
   resolve_split(config);
   resolve_learning_rate(config, facts);
   resolve_scheme(config, facts);
+  config.warm_up = config.warm_up.value_or(0);
   if (config.run_dir.empty()) {
     config.run_dir = std::filesystem::path("runs") /
                      fmt::format("{}-{}-{}", facts.time, config.scheme, config.network->name);

@@ -167,7 +167,9 @@ std::vector<Field> schedule_and_start_fields() {
                                .group = option_group::optimization,
                                .value = "EPOCHS",
                                .help = "epochs of linear warm-up from 0, before the schedule",
-                               .limits = epochs_from_zero}),
+                               .limits = epochs_from_zero,
+                               .when_unset = "0; 0.125, or an eighth of fewer epochs than one, "
+                                             "with esync and a split other than iid"}),
       field(&Config::init,
             {.name = "init",
              .group = option_group::optimization,

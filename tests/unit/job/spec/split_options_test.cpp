@@ -41,7 +41,12 @@ TEST(ResolveConfig, AWorkerWeighsItsDataWherePartsDiffer) {
   const TrainConfig inside =
       resolved("scheme = 'esync'\nsplit = 'class'\nouter_optimizer = 'sgd'\n");
   EXPECT_EQ(inside.optimizer, Optimizer::momentum);
+  EXPECT_EQ(esync.warm_up, 0.125);
+  EXPECT_EQ(resolved("scheme = 'esync'\nsplit = 'class'\nepochs = 0.5\n").warm_up, 0.0625);
+  EXPECT_EQ(resolved("scheme = 'esync'\nsplit = 'class'\nwarm_up = 0.25\n").warm_up, 0.25);
+  EXPECT_EQ(resolved("scheme = 'esync'\n").warm_up, 0);
   const TrainConfig ssgd = resolved("split = 'class'\n");
+  EXPECT_EQ(ssgd.warm_up, 0);
   EXPECT_EQ(ssgd.optimizer, Optimizer::momentum);
   EXPECT_EQ(value_of(ssgd, "weights"), "data");
   EXPECT_THAT(to_toml(ssgd), testing::Not(testing::HasSubstr("drift_correction")));
