@@ -257,6 +257,10 @@ void Coordinator::act(const ReportAbsent& absent) {
   observer_.awaiting(absent.names);
 }
 
+void Coordinator::act(const Note& note) {
+  observer_.noted(note.text);
+}
+
 void Coordinator::act(const InstallView& install) {
   observer_.view_installed(install.view);
   if (pacing_) {

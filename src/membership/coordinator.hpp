@@ -28,6 +28,8 @@ class JobObserver {
   virtual void refused(const std::string& reason) = 0;
   /// These have not joined yet, after some time.
   virtual void awaiting(const std::string& absent) = 0;
+  /// A message to the user about a job that goes on.
+  virtual void noted(const std::string& text) = 0;
   virtual void view_installed(const View& view) = 0;
   virtual void heartbeat_received(const Member& member, const wire::Heartbeat& heartbeat) = 0;
   virtual void evaluated(const wire::Evaluation& evaluation) = 0;
@@ -83,6 +85,7 @@ class Coordinator {
   void act(const AnswerEnquiry& answer);
   void act(const RefuseJoin& refusal);
   void act(const ReportAbsent& absent);
+  void act(const Note& note);
   void act(const InstallView& install);
   void act(const ReleaseBarrier& release);
   void act(const DropWorker& drop);

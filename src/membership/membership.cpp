@@ -40,6 +40,7 @@ Membership::Membership(Options options, TimePoint now)
                   .agreement = options_.agreement}),
       liveness_(options_.silence),
       wait_policy_(options_.waits),
+      late_programs_(std::max(options_.waits.wait_limit, options_.waits.heartbeat)),
       evaluation_wait_(std::max(options_.waits.wait_limit, least_evaluation_limit)) {}
 
 Decisions Membership::enquired(NodeId node, const wire::Enquire& enquiry) {
@@ -65,6 +66,7 @@ Decisions Membership::joined(NodeId node, const wire::Join& join, TimePoint now)
   if (join.role() == wire::ROLE_WORKER) {
     wait_policy_.joined(node, now);
     mutual_wait_.joined(node, now);
+    late_programs_.joined(node, now);
   } else {
     wait_policy_.accessory_joined(node, now);
   }
@@ -118,6 +120,7 @@ void Membership::on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, Tim
   liveness_.on_heartbeat(node, heartbeat, now);
   wait_policy_.on_heartbeat(node, heartbeat, now);
   mutual_wait_.on_heartbeat(node, heartbeat, now);
+  late_programs_.on_heartbeat(node, heartbeat, now);
   if (sender(node) == Sender::evaluator) {
     evaluation_wait_.on_heartbeat(heartbeat.progress(), now);
   }
@@ -316,6 +319,7 @@ Decisions Membership::go_on_without(NodeId node, Liveness::Standing standing) {
   liveness_.gone(node, standing);
   wait_policy_.gone(node);
   mutual_wait_.gone(node);
+  late_programs_.gone(node);
   if (!view_) {
     return {};
   }

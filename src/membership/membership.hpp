@@ -13,6 +13,7 @@
 #include "membership/acceptance.hpp"
 #include "membership/admission.hpp"
 #include "membership/evaluation_wait.hpp"
+#include "membership/late_programs.hpp"
 #include "membership/liveness.hpp"
 #include "membership/mutual_wait.hpp"
 #include "membership/wait_policy.hpp"
@@ -64,11 +65,15 @@ struct ExtendWait {
 struct EndJob {
   wire::Abort abort;
 };
+/// A message to the user about a job that goes on.
+struct Note {
+  std::string text;
+};
 /// Every member has done its work and left, or was dropped.
 struct JobDone {};
 
 using Decision = std::variant<AnswerEnquiry, RefuseJoin, ReportAbsent, InstallView, ReleaseBarrier,
-                              DropWorker, ExtendWait, EndJob, JobDone, ReplaceEvaluator>;
+                              DropWorker, ExtendWait, EndJob, JobDone, ReplaceEvaluator, Note>;
 using Decisions = std::vector<Decision>;
 
 /// The members of a job, and whether they are alive: a pure state machine.
@@ -89,7 +94,7 @@ using Decisions = std::vector<Decision>;
 /// other member is gone, it waits for the last evaluations as long as the evaluator makes progress.
 ///
 /// A job of programs ends, too, where their collectives and their steps wait for each other
-/// (`MutualWait`).
+/// (`MutualWait`), and where one is given up that takes no step (`LatePrograms`).
 ///
 /// A member whose heartbeats come but which makes no progress hangs, also where nobody reports a
 /// wait for it; so does one that takes no messages. Once the user has requested the end, the job
@@ -183,6 +188,7 @@ class Membership {
   Decisions judge_hangs(TimePoint now);
   Decisions judge_requested_end(TimePoint now);
   Decisions judge_mutual_wait(TimePoint now);
+  Decisions judge_late_programs();
   std::string hang_of(NodeId node, TimePoint now) const;
 
   std::vector<NodeId> nodes_of(const wire::Missing& report) const;
@@ -211,6 +217,7 @@ class Membership {
   Liveness liveness_;
   WaitPolicy wait_policy_;
   MutualWait mutual_wait_;
+  LatePrograms late_programs_;
   AbsenceWatch absences_{turn_every};  ///< of the coordinator
   EvaluationWait evaluation_wait_;
   std::map<std::uint64_t, std::set<NodeId>> barriers_;

@@ -30,12 +30,30 @@ Decisions Membership::judge_hangs(TimePoint now) {
   if (Decisions end = judge_mutual_wait(now); !end.empty()) {
     return end;
   }
-  Decisions decisions;
+  Decisions decisions = judge_late_programs();
   const WaitPolicy::Idle idle{.workers = training_ && options_.judges_idle_workers,
                               .starting = !training_};
   for (const NodeId node : wait_policy_.hanging_alone(idle, now)) {
     append(decisions,
            blaming({node}, go_on_or_end(wire::Abort::KIND_TIMED_OUT, hang_of(node, now), node)));
+  }
+  return decisions;
+}
+
+Decisions Membership::judge_late_programs() {
+  Decisions decisions;
+  for (const LatePrograms::Late& late : late_programs_.take_news()) {
+    decisions.push_back(Note{fmt::format(
+        "{} has taken no step for {:.0f} s since step {}, while others wait or go on; the job goes "
+        "on without it, or ends, in {:.0f} s",
+        name_of(late.node), to_seconds(late.outside), late.step, to_seconds(late.left))});
+  }
+  for (const LatePrograms::Late& late : late_programs_.given_up()) {
+    const std::string reason =
+        fmt::format("{} hangs: its program has taken no step for {:.0f} s since step {}",
+                    name_of(late.node), to_seconds(late.outside), late.step);
+    append(decisions,
+           blaming({late.node}, go_on_or_end(wire::Abort::KIND_TIMED_OUT, reason, late.node)));
   }
   return decisions;
 }

@@ -90,12 +90,16 @@ void Recorder::refused(const std::string& reason) {
 }
 
 void Recorder::awaiting(const std::string& absent) {
-  options_.emit({{"event", "note"}, {"text", "still waiting for " + absent}});
+  noted("still waiting for " + absent);
+}
+
+void Recorder::noted(const std::string& text) {
+  options_.emit({{"event", "note"}, {"text", text}});
 }
 
 void Recorder::warn(const std::string& text) {
   log::warn("{}", text);
-  options_.emit({{"event", "note"}, {"text", text}});
+  noted(text);
 }
 
 LenientLines::Report Recorder::warning() {

@@ -44,6 +44,7 @@ class Recorder : public JobObserver, public PaceObserver {
   std::optional<std::string> objection(const std::map<NodeId, wire::Join>& joins) override;
   void refused(const std::string& reason) override;
   void awaiting(const std::string& absent) override;
+  void noted(const std::string& text) override;
   void view_installed(const View& view) override;
   void heartbeat_received(const Member& member, const wire::Heartbeat& heartbeat) override;
   void evaluated(const wire::Evaluation& evaluation) override;

@@ -38,8 +38,8 @@ void move_momentum_outside(SchemeDefaults& defaults) {
 }
 
 /// Where parts of the data differ, a slow worker's gradient of a few samples counts as much as its
-/// share of the data, and first steps at the whole rate may cost a model its later accuracy: LeNet-5
-/// on `clusters/mixed.toml` reached 0.80 as late as under `ssgd` in one of ten seeds.
+/// share of the data, and first steps at the whole rate may cost a model its later accuracy:
+/// LeNet-5 on `clusters/mixed.toml` reached 0.80 as late as under `ssgd` in one of ten seeds.
 void warm_up(SchemeDefaults& defaults) {
   constexpr double part = 0.125;
   if (defaults.skewed && !defaults.warm_up) {

@@ -1,7 +1,9 @@
 """The C interface by ctypes, and programs over it: c_interface.py PROGRAM [ARGUMENT...]."""
 import ctypes
+import itertools
 import json
 import os
+import signal
 import sys
 
 LIBRARY = ctypes.CDLL(os.environ["SYNCOPATE_LIBRARY"])
@@ -149,6 +151,19 @@ def train(scheme, steps, fails_at=None):
     LIBRARY.syncopate_training_close(training)
     line.release()
     LIBRARY.syncopate_leave(job)
+
+
+def train_and_stay(steps):
+    """Worker 1 takes no step after these."""
+    job = join()
+    line = Line()
+    training = line.start(job)
+    is_last = LIBRARY.syncopate_rank(job) == 1
+    for _ in itertools.count() if not is_last else range(int(steps)):
+        line.set_gradient([0.5])
+        check(LIBRARY.syncopate_training_step(training, 4))
+    print(os.getpid(), flush=True)
+    signal.pause()
 
 
 def train_to_nan():

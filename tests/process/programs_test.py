@@ -85,11 +85,11 @@ class Interrupts(ProgramsTest):
         for pid in filter(jobs.is_alive, pids):
             os.kill(pid, signal.SIGKILL)
 
-    def interrupt(self, process, *signals):
+    def interrupt(self, process, *signals, status=130):
         for number in signals:
             process.send_signal(number)
         _, errors = process.communicate(timeout=jobs.LIMIT)
-        self.assertEqual(process.returncode, 130, errors)
+        self.assertEqual(process.returncode, status, errors)
         return errors
 
     def gone(self, pids):
@@ -111,7 +111,8 @@ class Interrupts(ProgramsTest):
     def test_a_program_that_saves_what_it_has_when_its_shell_has_gone(self):
         saves = "trap 'echo saved > saved-$SYNCOPATE_RANK; exit' TERM; echo $$; while :; do sleep 0.05; done"
         process, _ = self.start("sh", "-c", 'sh -c "$0"; true', saves, lines=2)
-        self.interrupt(process, signal.SIGTERM)
+        errors = self.interrupt(process, signal.SIGTERM, status=0)  # that of the programs, which handle the signal
+        self.assertIn("SIGTERM has gone to 2 programs with handlers for it", errors)
         self.assertEqual(sorted(name for name in os.listdir(self.folder) if "saved" in name), ["saved-0", "saved-1"])
 
     def test_a_stopped_program(self):
@@ -138,6 +139,16 @@ class Interrupts(ProgramsTest):
         process, pids = self.start("sh", "-c", "setsid sh -c 'echo $$; exec sleep 777 > /dev/null 2>&1' & wait", lines=2)
         self.interrupt(process, signal.SIGINT)
         self.assertEqual([pid for pid in pids if jobs.is_alive(pid)], pids)
+
+
+class Hangs(ProgramsTest):
+    def test_a_loop_that_takes_no_further_step_is_named_and_given_up(self):
+        done = self.run_programs("-n", 2, "--wait-limit", 1, "--", *PROGRAM, "train_and_stay", 200)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        pid = re.search(r"\[worker 1\] (\d+)\n", done.stderr)[1]
+        named = rf"worker 1 \(pid {pid} on [^)]*\)"
+        self.assertRegex(done.stdout + done.stderr, rf"{named} has taken no step for \d+ s since step 200, while others wait or go on; ")
+        self.assertRegex(done.stderr.splitlines()[-1], rf"{named} hangs: its program has taken no step for \d+ s since step 200$")
 
 
 class OneJobAfterAnother(ProgramsTest):

@@ -24,6 +24,7 @@ class Quiet : public JobObserver {
   std::optional<std::string> objection(const std::map<NodeId, wire::Join>&) override { return {}; }
   void refused(const std::string&) override {}
   void awaiting(const std::string&) override {}
+  void noted(const std::string&) override {}
   void view_installed(const View&) override {}
   void heartbeat_received(const Member&, const wire::Heartbeat&) override {}
   void evaluated(const wire::Evaluation&) override {}

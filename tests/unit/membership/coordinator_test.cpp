@@ -33,6 +33,7 @@ class Notes : public JobObserver {
   std::optional<std::string> objection(const std::map<NodeId, wire::Join>&) override { return {}; }
   void refused(const std::string& reason) override { refusals.push_back(reason); }
   void awaiting(const std::string& absent) override { absences.push_back(absent); }
+  void noted(const std::string&) override {}
   void view_installed(const View&) override {}
   void heartbeat_received(const Member&, const wire::Heartbeat&) override {}
   void evaluated(const wire::Evaluation&) override {}
