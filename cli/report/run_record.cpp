@@ -137,7 +137,10 @@ void complete_summary(Json& summary, std::vector<std::string>& lacks) {
 
 bool is_locked(const fs::path& file) {
   const Descriptor lock(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  return lock.get() >= 0 && ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (lock.get() < 0) {
+    return errno == EACCES;  // another user's, who alone may read it: it is there while a job runs
+  }
+  return ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 void note_missing_summary(RunRecord& run) {

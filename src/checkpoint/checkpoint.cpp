@@ -282,8 +282,13 @@ std::optional<std::filesystem::path> latest_whole_checkpoint(
     const std::filesystem::path& folder,
     const std::function<void(const std::string&)>& on_damaged) {
   while (auto path = latest_checkpoint(folder)) {
-    std::string bytes = read_file(*path);
+    std::error_code unknown;
+    const bool is_file = std::filesystem::is_regular_file(*path, unknown);
+    std::string bytes = is_file ? read_file(*path) : "";
     try {
+      if (!is_file) {
+        throw DataError(path->string() + ": expected a checkpoint, found no file");
+      }
       const Safetensors whole(std::move(bytes), path->string());
       return path;
     } catch (const DataError& error) {
@@ -302,6 +307,9 @@ std::optional<std::filesystem::path> latest_whole_checkpoint(
 void prune_checkpoints(const std::filesystem::path& folder, std::size_t keep) {
   auto found = checkpoints_in(folder);
   std::erase(found, folder / checkpoint_name(0));
+  std::error_code unknown;
+  std::erase_if(found,
+                [&](const auto& path) { return std::filesystem::is_directory(path, unknown); });
   found.resize(found.size() - std::min(keep, found.size()));
   for (const auto& path : found) {
     std::filesystem::remove(path);

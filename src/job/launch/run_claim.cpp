@@ -1,6 +1,8 @@
 #include "job/launch/run_claim.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <system_error>
@@ -55,6 +57,26 @@ void make_folder(const std::filesystem::path& path) {
   }
 }
 
+/// Where another user owns the folder, links at the names of this run's files may lead to files
+/// that only this user may change.
+void refuse_links_of_others(const std::filesystem::path& folder) {
+  struct stat facts {};
+  if (::stat(folder.c_str(), &facts) != 0 || facts.st_uid == ::geteuid()) {
+    return;
+  }
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator entry(folder, error), end;
+       !error && entry != end; entry.increment(error)) {
+    std::error_code unknown;
+    if (entry->is_symlink(unknown)) {
+      throw DataError(fmt::format(
+          "{}: expected no link in a run folder of another user (number {}), found one; choose "
+          "another --run-dir",
+          entry->path().string(), facts.st_uid));
+    }
+  }
+}
+
 void remove_all_leftovers(const RunFolder& folder) {
   for (const auto& path :
        {folder.root(), folder.checkpoints(), folder.worker_log(Rank{0}).parent_path()}) {
@@ -92,6 +114,7 @@ RunClaim::RunClaim(JobRequest request) : request_(std::move(request)) {
       config.run_dir = make_fresh_folder(config.run_dir);
     }
   }
+  refuse_links_of_others(config.run_dir);
   lock_.emplace(config.run_dir);
   remove_all_leftovers(RunFolder(config.run_dir));
   if (request_.resumed) {

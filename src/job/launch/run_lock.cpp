@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/errors.hpp"
+#include "base/file.hpp"
 #include "base/time.hpp"
 #include "job/launch/environment.hpp"
 #include "job/launch/exit_status.hpp"
@@ -42,15 +43,24 @@ Holder holder_in(const fs::path& file) {
   return holder;
 }
 
+bool has_died(const Holder& holder) {
+  return holder.process != 0 && holder.host == host_name() && ::kill(holder.process, 0) != 0 &&
+         errno == ESRCH;
+}
+
 /// True where the lock is free within moments.
 bool ends_soon(const Holder& holder) {
-  const bool has_died =
-      holder.host == host_name() && ::kill(holder.process, 0) != 0 && errno == ESRCH;
-  return holder.process == 0 || has_died;
+  return holder.process == 0 || has_died(holder);
 }
 
 [[noreturn]] void throw_in_use(const fs::path& file) {
   const Holder holder = holder_in(file);
+  if (has_died(holder)) {
+    throw ConfigError(fmt::format(
+        "{} is in use: process {}, which wrote it, has ended, but another one holds its "
+        "file run.lock; end that one (`fuser {}` shows it), or choose another --run-dir",
+        file.parent_path().string(), holder.process, file.string()));
+  }
   throw ConfigError(fmt::format(
       "{} is in use: a job writes it, process {} on {}; wait until it has ended, or choose another "
       "--run-dir",
@@ -99,10 +109,13 @@ RunLock::~RunLock() {
 
 /// False while another process holds the lock.
 bool RunLock::take() {
-  descriptor_ = Descriptor(::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  // A user who may read a file may lock it. A link would lead to a file of another user.
+  descriptor_ = Descriptor(
+      ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, readable_by_owner));
   if (descriptor_.get() < 0) {
     throw_unwritable(file_);
   }
+  ::fchmod(descriptor_.get(), readable_by_owner);  // that of an older version
   if (::flock(descriptor_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) {
       return false;

@@ -221,6 +221,9 @@ void Connections::answer(Socket socket) {
       [this](HandshakeResult result) {
         Peer& caller = find(NodeId{result.welcome.you()});
         finish_handshake(caller, std::move(result));
+      },
+      [this](const std::string& remote, const std::string& reason) {
+        refusals_.add(remote, reason, steady_now());
       });
   unauthenticated_.add(handshake);
   remember(handshake);

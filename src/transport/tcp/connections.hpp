@@ -15,6 +15,7 @@
 #include "transport/tcp/host_sharing.hpp"
 #include "transport/tcp/listener.hpp"
 #include "transport/tcp/outbox.hpp"
+#include "transport/tcp/refusal_log.hpp"
 #include "transport/tcp/tcp_handshake.hpp"
 #include "transport/tcp/tcp_transport.hpp"
 #include "transport/tcp/unauthenticated.hpp"
@@ -129,6 +130,7 @@ class Connections {
   std::vector<PendingHandshake> handshakes_;
   Unauthenticated unauthenticated_;
   WrongKeys wrong_keys_;
+  RefusalLog refusals_;
   bool warned_of_silence_ = false;
 };
 

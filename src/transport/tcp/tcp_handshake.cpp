@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "base/log.hpp"
 #include "wire/wire_frame.hpp"
 
 namespace syncopate::tcp {
@@ -41,10 +40,9 @@ Milliseconds delay_of(const std::exception_ptr& error) {
   }
 }
 
-void turn_away(Exchange& exchange, const std::string& remote, const std::exception_ptr& why) {
+void turn_away(Exchange& exchange, const std::string& reason, const std::exception_ptr& why) {
   wire::Refused refused;
-  refused.set_reason(reason_of(why));
-  log::warn("turned away a connection from {}: {}", remote, refused.reason());
+  refused.set_reason(reason);
   const auto refuse = [answer = wire::encode_frame(refused)](Exchange& self) {
     self.write_last(answer);
   };
@@ -231,12 +229,16 @@ void Exchange::fail(std::exception_ptr why) {
 }
 
 PendingHandshake answer_handshake(Socket socket, Milliseconds limit, Validate validate,
-                                  Finished finished) {
+                                  Finished finished, TurnedAway turned_away) {
   const std::string remote = remote_name(socket);
   const std::string address = remote_address(socket);
   const auto exchange = std::make_shared<Exchange>(std::move(socket), limit);
-  exchange->start(
-      [remote](Exchange& self, const std::exception_ptr& why) { turn_away(self, remote, why); });
+  exchange->start([remote, turned_away = std::move(turned_away)](Exchange& self,
+                                                                 const std::exception_ptr& why) {
+    const std::string reason = reason_of(why);
+    turned_away(remote, reason);
+    turn_away(self, reason, why);
+  });
   exchange->read(
       [=, validate = std::move(validate), finished = std::move(finished)](Exchange& self) {
         const wire::Hello hello = wire::decode_hello(self.kind(), self.payload());

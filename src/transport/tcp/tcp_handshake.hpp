@@ -111,12 +111,14 @@ class WrongKey : public ConfigError {
 /// its message as the reason.
 using Validate = std::function<wire::Welcome(const wire::Hello&, const std::string& address)>;
 using Finished = std::function<void(HandshakeResult)>;
+/// Called with the name of the other end.
+using TurnedAway = std::function<void(const std::string& remote, const std::string& reason)>;
 
 /// Answers the handshake of the node at the other end of `socket`. A node that fails it is refused,
-/// with a line in the log. For a node that `validate` welcomes, `finished` is called, with the
-/// welcome, and with an error where the stream broke at that moment.
+/// for which `turned_away` is called. For a node that `validate` welcomes, `finished` is called,
+/// with the welcome, and with an error where the stream broke at that moment.
 PendingHandshake answer_handshake(Socket socket, std::chrono::milliseconds limit, Validate validate,
-                                  Finished finished);
+                                  Finished finished, TurnedAway turned_away);
 
 struct Dial {
   Endpoint endpoint;

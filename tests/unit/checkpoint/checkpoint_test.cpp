@@ -217,6 +217,22 @@ TEST(Checkpoint, TheNewestWholeOneIsTakenAndDamagedOnesAreNamed) {
   EXPECT_EQ(latest_whole_checkpoint(folder / "none", note), std::nullopt);
 }
 
+TEST(Checkpoint, WhatIsNoFileIsSetAsideToo) {
+  const fs::path folder = fresh_folder("no-files");
+  LogisticReplica replica(toy);
+  write(folder / checkpoint_name(5), {.round = 5}, replica);
+  fs::create_directory(folder / checkpoint_name(40));
+  fs::create_symlink("nowhere", folder / checkpoint_name(300));
+  prune_checkpoints(folder, 3);  // which cannot remove a folder
+  std::vector<std::string> lines;
+  EXPECT_EQ(latest_whole_checkpoint(folder, [&](const auto& line) { lines.push_back(line); }),
+            folder / checkpoint_name(5));
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0], (folder / checkpoint_name(300)).string() +
+                          ": expected a checkpoint, found no file; it is now "
+                          "round-0000000300.safetensors.damaged");
+}
+
 TEST(Checkpoint, FindsTheLatestAndPrunesTheRest) {
   const fs::path folder = fresh_folder("prune");
   EXPECT_EQ(latest_checkpoint(folder), std::nullopt);

@@ -3,11 +3,13 @@
 // Method: claims in a temporary folder; processes that hold its lock.
 #include "job/launch/run_claim.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "job/launch/descriptor.hpp"
 #include "job/launch/environment.hpp"
 #include "job/spec/config_file.hpp"
 #include "report/run_folder.hpp"
@@ -88,6 +91,64 @@ TEST_F(RunClaimTest, RefusesAFolderThatHoldsARunAndLeavesItAlone) {
   EXPECT_THROW(RunClaim{request(true)}, ConfigError);
   EXPECT_TRUE(fs::exists(root_ / "runs" / "one" / "config.toml"));
   EXPECT_FALSE(fs::exists(root_ / "runs" / "one" / "run.lock"));
+}
+
+TEST_F(RunClaimTest, LocksAFileThatOnlyItsOwnerMayRead) {
+  const fs::path lock = root_ / "runs" / "one" / "run.lock";
+  const RunClaim claim(request(true));
+  EXPECT_EQ(fs::status(lock).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(RunClaimTest, FollowsNoLinkAtTheNameOfItsLock) {
+  const fs::path folder = root_ / "runs" / "one";
+  fs::create_directories(folder);
+  fs::create_symlink(root_ / "elsewhere", folder / "run.lock");
+  EXPECT_THROW(RunClaim{request(true)}, DataError);
+  EXPECT_FALSE(fs::exists(root_ / "elsewhere"));
+}
+
+TEST_F(RunClaimTest, TakesNoFolderOfAnotherUserWithLinks) {
+  const fs::path folder = root_ / "runs" / "one";
+  fs::create_directories(folder / "workers");
+  fs::create_symlink(root_ / "elsewhere", folder / "workers" / "0.jsonl");
+  RunClaim(request(true)).keep();  // one's own links are
+  fs::remove(folder / "config.toml");
+  if (::chown(folder.c_str(), 65534, 65534) != 0) {
+    GTEST_SKIP() << "this user cannot give a folder away";
+  }
+  try {
+    const RunClaim claim(request(true));
+    ADD_FAILURE() << "the links may lead anywhere";
+  } catch (const DataError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              fmt::format("{}: expected no link in a run folder of another user (number 65534), "
+                          "found one; choose another --run-dir",
+                          (folder / "workers" / "0.jsonl").string()));
+  }
+}
+
+TEST_F(RunClaimTest, SaysThatTheWriterOfAFolderHasEnded) {
+  const fs::path folder = root_ / "runs" / "one";
+  fs::create_directories(folder);
+  const pid_t dead = ::fork();
+  if (dead == 0) {
+    ::_exit(0);
+  }
+  ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
+  write_file(folder / "run.lock", fmt::format("{} {}\n", dead, host_name()));
+  const Descriptor held(::open((folder / "run.lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
+  try {
+    const RunClaim claim(request(true));
+    ADD_FAILURE() << "the folder is held";
+  } catch (const ConfigError& error) {
+    EXPECT_TRUE(std::string(error.what())
+                    .starts_with(fmt::format("{} is in use: process {}, which wrote it, has ended, "
+                                             "but another one holds its file "
+                                             "run.lock; end that one",
+                                             folder.string(), dead)))
+        << error.what();
+  }
 }
 
 /// A resumed run of 9 epochs goes on from round 4 or is refused; `keeps`: it has begun.
