@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <sstream>
 
 #include "base/errors.hpp"
@@ -38,6 +39,45 @@ std::vector<std::string> command_names(const CLI::App& app) {
 std::string nearest(const std::string& word, const std::vector<std::string>& names) {
   const std::vector<std::string_view> candidates(names.begin(), names.end());
   return suggestion(word, candidates);
+}
+
+struct Synonym {
+  std::string_view word;
+  std::string_view option;
+};
+
+/// What other tools of the field call an option.
+constexpr Synonym synonyms[] = {{"--lr", "--learning-rate"},
+                                {"--rate", "--learning-rate"},
+                                {"--batch", "--batch-size"},
+                                {"--bs", "--batch-size"},
+                                {"--wd", "--weight-decay"},
+                                {"--model", "--network"},
+                                {"--arch", "--network"},
+                                {"--dataset", "--data"},
+                                {"--optim", "--optimizer"},
+                                {"--algorithm", "--scheme"},
+                                {"--np", "--workers"},
+                                {"--nproc", "--workers"},
+                                {"--nproc-per-node", "--workers"},
+                                {"--num-workers", "--workers"},
+                                {"--gpus", "--workers"},
+                                {"--iterations", "--max-steps"},
+                                {"--steps", "--max-steps"},
+                                {"--output", "--run-dir"},
+                                {"-v", "--verbose"},
+                                {"-V", "--version"}};
+
+/// "; did you mean …?" for an unknown option, by what others call it, or by its letters.
+std::string meant_option(const CLI::App& app, const std::string& name) {
+  const std::vector<std::string> known = option_names(app);
+  const auto* const synonym = std::ranges::find(synonyms, name, &Synonym::word);
+  if (synonym != std::end(synonyms) && std::ranges::find(known, synonym->option) != known.end()) {
+    return fmt::format("; did you mean '{}'?", synonym->option);
+  }
+  std::string lower = name;
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return nearest(lower, known);
 }
 
 ConfigError unknown_command(const CLI::App& root, const std::string& name) {
@@ -123,7 +163,7 @@ void check_nothing_left(const CLI::App& app) {
   if (first.starts_with('-')) {
     const std::string name = first.substr(0, first.find('='));
     throw ConfigError(fmt::format("unknown option {}{}", excerpt(name, letters_of_a_word),
-                                  nearest(name, option_names(app))));
+                                  meant_option(app, name)));
   }
   if (command_names(app).empty()) {
     throw ConfigError(fmt::format("unexpected argument '{}'", excerpt(first, letters_of_a_word)));

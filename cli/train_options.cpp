@@ -104,6 +104,13 @@ std::set<std::string_view> apply_options(const CLI::App& app, TrainConfig& confi
 TrainConfig config_of_run(const std::filesystem::path& run_dir) {
   const auto file = run_dir / "config.toml";
   if (!is_there(file)) {
+    const auto run = run_dir.parent_path().parent_path();
+    if (run_dir.extension() == ".safetensors" && is_there(run / "config.toml")) {
+      throw ConfigError(
+          fmt::format("--resume: {} is a checkpoint; name its run, which goes on from the newest "
+                      "one: --resume {}",
+                      run_dir.string(), run.string()));
+    }
     throw ConfigError(
         fmt::format("--resume: {} holds no run: there is no config.toml", run_dir.string()));
   }

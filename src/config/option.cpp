@@ -135,6 +135,10 @@ bool is_text(OptionType type) {
   return type == OptionType::text || type == OptionType::path || type == OptionType::period;
 }
 
+bool is_whole(OptionType type) {
+  return type == OptionType::whole32 || type == OptionType::whole64;
+}
+
 }  // namespace
 
 std::string OptionSpec::key() const {
@@ -187,8 +191,13 @@ void check_path(std::string_view path) {
 }
 
 OptionValue value_in(const OptionSpec& option, std::string_view text) {
-  return checked(option,
-                 is_text(option.type) ? OptionValue(std::string(text)) : narrowest_value(text));
+  if (is_text(option.type)) {
+    return checked(option, std::string(text));
+  }
+  const OptionValue value = narrowest_value(text);
+  // A refusal shows 1e6, or 2^64, as it was typed.
+  const bool is_typed = is_whole(option.type) && std::holds_alternative<double>(value);
+  return checked(option, is_typed ? OptionValue(std::string(text)) : value);
 }
 
 std::string to_text(const OptionValue& value) {

@@ -79,10 +79,15 @@ void expect_name(const std::string& name) {
 std::filesystem::path find_file(const std::filesystem::path& folder, const std::string& file,
                                 const char* remedy) {
   std::error_code failure;
-  for (const char* suffix : {"", ".gz"}) {
-    auto path = folder / (file + suffix);
-    if (std::filesystem::exists(path, failure)) {
-      return path;
+  // Archives write "train-images.idx3-ubyte", too.
+  std::string with_dot = file;
+  with_dot[file.rfind("-idx")] = '.';
+  for (const std::string& name : {file, with_dot}) {
+    for (const char* suffix : {"", ".gz"}) {
+      auto path = folder / (name + suffix);
+      if (std::filesystem::exists(path, failure)) {
+        return path;
+      }
     }
   }
   const bool there = std::filesystem::is_directory(folder, failure);

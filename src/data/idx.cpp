@@ -45,6 +45,10 @@ class ByteSource {
     }
     ::gzbuffer(file_.get(), 1U << 17U);
     if (path.extension() == ".gz" && ::gzdirect(file_.get()) != 0) {
+      if (is_web_page()) {
+        refuse(path_, {"a gzip stream", "a web page",
+                       "its server has none: fetch the file from another address"});
+      }
       refuse(path_, {"a gzip stream", "other bytes",
                      "fetch it again, or drop .gz from its name if it is unpacked already"});
     }
@@ -66,6 +70,14 @@ class ByteSource {
   }
 
  private:
+  bool is_web_page() {
+    std::array<std::uint8_t, 64> begin{};
+    const std::size_t length = read(begin);
+    const auto first = std::find_if_not(begin.begin(), begin.begin() + length,
+                                        [](std::uint8_t byte) { return byte <= ' '; });
+    return first != begin.begin() + length && *first == '<';
+  }
+
   struct Close {
     void operator()(gzFile file) const { ::gzclose(file); }
   };
@@ -103,12 +115,23 @@ std::uint32_t read_word(ByteSource& source, const std::filesystem::path& path) {
   return big_endian(bytes);
 }
 
+/// What to do about a file that begins with another number.
+const char* remedy_for(std::uint32_t found) {
+  constexpr std::uint32_t gzip = 0x1f8b;
+  const std::uint32_t first = found >> 24U;
+  if (found >> 16U == gzip) {
+    return "it is packed twice: unpack it once, by gunzip";
+  }
+  return first == '<' ? "it is a web page: fetch the file from another address"
+                      : "check that files were not exchanged";
+}
+
 std::vector<std::uint32_t> read_dimensions(ByteSource& source, const std::filesystem::path& path,
                                            std::uint32_t count) {
   const std::uint32_t magic = std::uint32_t{unsigned_byte} << 8U | count;
   if (const std::uint32_t found = read_word(source, path); found != magic) {
     refuse(path, {fmt::format("magic {:08x} (IDX, unsigned bytes, dimensions: {})", magic, count),
-                  fmt::format("{:08x}", found), "check that files were not exchanged"});
+                  fmt::format("{:08x}", found), remedy_for(found)});
   }
   std::vector<std::uint32_t> dimensions(count);
   for (auto& dimension : dimensions) {

@@ -254,8 +254,6 @@ TEST_F(RunCliTest, ReadsWhatItIsToSay) {
 TEST_F(RunCliTest, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refusal({"trian"}), "syncopate: unknown command 'trian'; did you mean 'train'?\n");
   EXPECT_EQ(refusal({"--frobnicate"}), "syncopate: unknown option --frobnicate\n");
-  EXPECT_EQ(refusal({"train", "--batchsize", "5"}),
-            "syncopate: unknown option --batchsize; did you mean '--batch-size'?\n");
   EXPECT_EQ(refusal({"train", "--epoch=5"}),
             "syncopate: unknown option --epoch; did you mean '--epochs'?\n");
   EXPECT_EQ(refusal({"train", "lenet5"}), "syncopate: unexpected argument 'lenet5'\n");
@@ -312,6 +310,8 @@ TEST_F(RunCliTest, ResumesARunForLonger) {
   EXPECT_THAT(refusal({"train", "--resume", run_dir, "--run-dir", "other"}),
               HasSubstr("--run-dir cannot change"));
   EXPECT_THAT(refusal({"train", "--resume", folder_.string()}), HasSubstr("holds no run"));
+  EXPECT_THAT(refusal({"train", "--resume", run_dir + "/checkpoints/round-1.safetensors"}),
+              HasSubstr("name its run, which goes on from the newest one: --resume " + run_dir));
 }
 
 TEST_F(RunCliTest, CoordinatorTakesTheOptionsOfTrainAndAnAddress) {

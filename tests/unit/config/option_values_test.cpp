@@ -84,10 +84,10 @@ TEST(OptionValues, AreAlikeHoweverTheyWereSet) {
 TEST(Option, RefusesWhatItCannotBe) {
   EXPECT_EQ(refusal(flag, "yes"), "expected true or false, found 'yes'");
   EXPECT_EQ(refusal(count, "0"), "expected a whole number from 1 to 1000000000, found 0");
-  EXPECT_EQ(refusal(count, "1.5"), "expected a whole number from 1 to 1000000000, found 1.5");
+  EXPECT_EQ(refusal(count, "1.5"), "expected a whole number from 1 to 1000000000, found '1.5'");
   EXPECT_EQ(refusal(count, "4294967296"),
             "expected a whole number from 1 to 1000000000, found 4294967296");
-  EXPECT_EQ(refusal(count, "1e6"), "expected a whole number from 1 to 1000000000, found 1000000.0");
+  EXPECT_EQ(refusal(count, "1e6"), "expected a whole number from 1 to 1000000000, found '1e6'");
   EXPECT_EQ(refusal(share, "0"), "expected a number above 0 to 1, found 0");
   EXPECT_EQ(refusal(share, "auto"), "expected a number above 0 to 1, found 'auto'");
   EXPECT_EQ(refusal(rate, "-1"), "expected a number above 0 to 1000000000, found -1");

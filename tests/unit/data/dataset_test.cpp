@@ -56,6 +56,13 @@ class SmallDataset : public testing::Test {
   test::ScratchFolder folder_;
 };
 
+TEST_F(SmallDataset, LoadsFilesWithADotInTheirNames) {
+  std::filesystem::rename(folder_ / train_labels, folder_ / "train-labels.idx1-ubyte");
+  std::filesystem::rename(folder_ / (std::string(test_labels) + ".gz"),
+                          folder_ / "t10k-labels.idx1-ubyte.gz");
+  EXPECT_THAT(load_dataset("mnist", folder_.path()).train.labels, ElementsAre(7, 0, 9));
+}
+
 TEST_F(SmallDataset, Loads) {
   const Dataset dataset = load_dataset("mnist", folder_.path());
   EXPECT_EQ(dataset.name, "mnist");
