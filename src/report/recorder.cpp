@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/end_request.hpp"
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
@@ -355,7 +356,10 @@ std::optional<std::string> Recorder::reason_to_stop() {
   if (reason) {
     stop_reason_ = reason;
   }
-  return reason;
+  const std::string requester = end_requester();
+  return options_.interrupted() && !requester.empty()
+             ? std::optional(fmt::format("interrupted by {}", requester))
+             : reason;
 }
 
 void Recorder::finish() {
@@ -395,7 +399,8 @@ void Recorder::write_trace() {
   }
   trace_->flush();
   try {
-    merge_trace(options_.folder);
+    // Events show that the coordinator works: it takes seconds after a long run.
+    merge_trace(options_.folder, [this] { emit_status(); });
   } catch (const DataError& error) {
     warn(fmt::format("{}; `syncopate trace` writes it later", error.what()));
   }

@@ -21,15 +21,20 @@ namespace {
 using Json = TraceWriter::Json;
 using Track = TraceWriter::Track;
 
-/// Calls `with` for each line of a log that is an object.
+/// Between two calls of a `TraceProgress`: parts of a second.
+constexpr std::uint64_t lines_of_progress = 20'000;
+
+/// Calls `with` for each line of a log that is an object, until it returns false.
 void for_each_line(const std::filesystem::path& path,
-                   const std::function<void(const Json&)>& with) {
+                   const std::function<bool(const Json&)>& with) {
   std::ifstream lines(path);
   for (std::string line; std::getline(lines, line);) {
     const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (object.is_object()) {
       try {
-        with(object);
+        if (!with(object)) {
+          return;
+        }
       } catch (const Json::exception&) {
         continue;  // a damaged line
       }
@@ -69,9 +74,10 @@ struct Log {
 std::optional<Log> log_at(const std::filesystem::path& path) {
   std::optional<Log> log;
   for_each_line(path, [&](const Json& line) {
-    if (!log && line.contains("process")) {
+    if (line.contains("process")) {
       log = Log{.path = path, .header = line};
     }
+    return !log;
   });
   return log;
 }
@@ -109,6 +115,7 @@ Offsets offsets_in(const Log& coordinator) {
           .offset = Duration(line.at("offset").get<std::int64_t>()),
           .skew = Duration(line.at("skew").get<std::int64_t>())};
     }
+    return true;
   });
   return offsets;
 }
@@ -172,8 +179,15 @@ class ProcessEvents {
     }
   }
 
-  void write() {
-    for_each_line(log_.path, [this](const Json& line) { write(line); });
+  void write(const TraceProgress& progress) {
+    std::uint64_t lines = 0;
+    for_each_line(log_.path, [&](const Json& line) {
+      if (++lines % lines_of_progress == 0) {
+        progress();
+      }
+      write(line);
+      return true;
+    });
   }
 
  private:
@@ -227,13 +241,13 @@ class ProcessEvents {
 
 }  // namespace
 
-MergedTrace merge_trace(const RunFolder& folder) {
+MergedTrace merge_trace(const RunFolder& folder, const TraceProgress& progress) {
   std::vector<Log> logs = logs_in(folder);
   const Duration begin = align(logs);
   TraceWriter trace(folder.trace());
   std::uint32_t process = 0;
   for (const Log& log : logs) {
-    ProcessEvents(trace, log, ++process, begin).write();
+    ProcessEvents(trace, log, ++process, begin).write(progress);
   }
   trace.finish(facts_of(logs));
   return {.processes = logs.size(), .events = trace.events()};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "report/run_folder.hpp"
 
@@ -11,6 +12,9 @@ struct MergedTrace {
   std::uint64_t events = 0;
 };
 
+/// Called now and then while a trace is written.
+using TraceProgress = std::function<void()>;
+
 /// Makes `trace.json.gz` of a run folder from the spans that its processes have written
 /// (`telemetry/span_log.hpp`). The job may run, or have crashed: lines that are damaged are passed
 /// over.
@@ -20,6 +24,7 @@ struct MergedTrace {
 /// the coordinator has estimated, whose residual skew is in the metadata (`ClockOffset`).
 ///
 /// Errors: DataError, for a folder without spans, and for a trace that cannot be written.
-MergedTrace merge_trace(const RunFolder& folder);
+MergedTrace merge_trace(
+    const RunFolder& folder, const TraceProgress& progress = [] {});
 
 }  // namespace syncopate

@@ -1,5 +1,7 @@
 #include "train/step_handover.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "base/errors.hpp"
@@ -106,7 +108,9 @@ void StepHandover::throw_if_ended() const {
     std::rethrow_exception(failure_);
   }
   if (ended_) {
-    throw Cancelled("the job has ended, so the program's loop can take no further step");
+    throw Cancelled(
+        fmt::format("the job has ended{}, so the program's loop can take no further step",
+                    stopped_by_.empty() ? "" : fmt::format(" ({})", stopped_by_)));
   }
 }
 
@@ -162,9 +166,10 @@ void StepHandover::attach(World& world, JobEnd end_job) {
   stepped_ = world.make_event();
 }
 
-void StepHandover::detach() {
+void StepHandover::detach(const std::string& stopped_by) {
   const MutexLock lock(mutex_);
   end_job_ = {};
+  stopped_by_ = stopped_by;
 }
 
 void StepHandover::expect_not_abandoned() const {

@@ -83,7 +83,8 @@ class StepHandover {
   /// The worker runs in `world`, which outlives every later call of `next`, and `end_job` until
   /// `detach`.
   void attach(World& world, JobEnd end_job = {});
-  void detach();
+  /// `stopped_by`: why the coordinator has stopped the training; empty: it has not.
+  void detach(const std::string& stopped_by = {});
   /// What the worker does when the program has set its replica; called in `samples_of_pass` and
   /// `next`.
   void on_replica_set(std::function<void()> called) { replica_set_ = std::move(called); }
@@ -138,6 +139,7 @@ class StepHandover {
   std::string abandoned_ GUARDED_BY(mutex_);  ///< the reason; empty: it is not
   World* world_ = nullptr;
   std::function<void()> replica_set_;
+  std::string stopped_by_ GUARDED_BY(mutex_);
   JobEnd end_job_ GUARDED_BY(mutex_);
   RoundListener round_listener_;                       ///< may be empty
   std::shared_ptr<const ProgramWaits> waits_;          ///< null: none are known

@@ -289,7 +289,7 @@ void cut_log(const std::filesystem::path& path, std::uint64_t round) {
 /// While it lives, the loop of a program, if there is one, may end the job by the link.
 class AttachedLoop {
  public:
-  AttachedLoop(StepHandover* loop, World& world, MemberLink& link) : loop_(loop) {
+  AttachedLoop(StepHandover* loop, World& world, MemberLink& link) : loop_(loop), link_(link) {
     if (loop_ != nullptr) {
       loop_->attach(world, [&link](const std::string& reason) {
         wire::ToCoordinator message;
@@ -300,7 +300,7 @@ class AttachedLoop {
   }
   ~AttachedLoop() {
     if (loop_ != nullptr) {
-      loop_->detach();
+      loop_->detach(link_.stop_reason().value_or(""));
     }
   }
   AttachedLoop(const AttachedLoop&) = delete;
@@ -308,6 +308,7 @@ class AttachedLoop {
 
  private:
   StepHandover* loop_;
+  MemberLink& link_;
 };
 
 }  // namespace

@@ -100,6 +100,7 @@ class OwnLoop(jobs.JobTest):
             _, errors = process.communicate(timeout=jobs.LIMIT)
         self.assertEqual(process.returncode, 130, errors)
         self.assertIn("finishing the round", errors)
+        self.assertIn("the job has ended (interrupted by Ctrl-C), so the program's loop can take no further step", errors)
         self.assertEqual(self.summary()["ended_because"], "interrupted")
 
 

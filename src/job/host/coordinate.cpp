@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/end_request.hpp"
 #include "base/log.hpp"
 #include "base/thread_stacks.hpp"
 #include "job/launch/environment.hpp"
@@ -17,16 +17,6 @@
 #include "transport/transport_registry.hpp"
 
 namespace syncopate {
-namespace {
-
-volatile std::sig_atomic_t requested = 0;
-
-void request_end(int /*signal*/) {
-  requested = 1;
-}
-
-}  // namespace
-
 InProcessMembers::InProcessMembers(World& world, const CoordinatorEndpoint& endpoint,
                                    const std::vector<std::unique_ptr<RoleRunner>>& members) {
   for (const auto& member : members) {
@@ -95,14 +85,6 @@ int coordinate(const HostSite& site, const CoordinateOptions& options) {
   }
   world.transport().close(world.now());  // which ends members that an error left behind
   return status;
-}
-
-void take_end_requests() {
-  std::signal(SIGTERM, request_end);
-}
-
-bool end_requested() {
-  return requested != 0;
 }
 
 namespace {

@@ -81,11 +81,4 @@ Membership::Options membership_of(const HostSite& site, Duration gather_limit, b
 /// last event says how the job ended.
 int coordinate(const HostSite& site, const CoordinateOptions& options);
 
-// Messages between the process of a coordinator and its supervisor.
-
-/// From now on, SIGTERM requests the end of the job instead of ending this process.
-void take_end_requests();
-/// True once the user has requested the end of the job.
-bool end_requested();
-
 }  // namespace syncopate

@@ -16,6 +16,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/end_request.hpp"
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "job/launch/descriptor.hpp"
@@ -228,8 +229,10 @@ void Supervisor::take_signals() {
     } else if (signal == SIGUSR1 || signal == SIGUSR2) {
       signal_handlers(signal);
     } else if (signal == SIGTERM) {
+      asked_by_ = signal;
       terminate();
     } else if (signal != SIGTSTP) {
+      asked_by_ = signal;
       handling_.start({});
       act(end_.interrupted());
     }
@@ -357,7 +360,9 @@ void Supervisor::ask() {
 }
 
 void Supervisor::request_end() {
-  signal(0, SIGTERM);
+  if (end_.is_running(0)) {
+    request_end_of(groups_.front().leader(), asked_by_);
+  }
   if (options_.answer > Duration::zero()) {
     answer_.start(options_.answer / 3);
   }

@@ -142,6 +142,7 @@ class Supervisor {
   SignalInbox signals_;
   Timer grace_;
   Timer handling_;        ///< of SIGTERM, by the programs themselves
+  int asked_by_ = 0;      ///< the user's signal; 0: none
   bool handles_ = false;  ///< they were given SIGTERM
   Timer answer_;
   Timer restart_;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/end_request.hpp"
 #include "base/errors.hpp"
 #include "base/random.hpp"
 #include "job/host/coordinate.hpp"

@@ -1,6 +1,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/end_request.hpp"
 #include "device/cluster_file.hpp"
 #include "job/host/coordinate.hpp"
 #include "job/launch/environment.hpp"

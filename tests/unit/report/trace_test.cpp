@@ -321,6 +321,20 @@ RunFolder written_spans(const std::string& machine, const std::string& offset) {
   return folder;
 }
 
+TEST(Trace, ShowsProgressWhileALongOneIsWritten) {
+  const RunFolder folder = written_spans(machine_identity(), "");
+  const auto spans = folder.spans_of("worker", Rank{0});
+  std::string text = read_file(spans);
+  const std::string slice = text.substr(text.find('\n') + 1);
+  for (int line = 0; line < 45'000; ++line) {
+    text += slice;
+  }
+  write_file(spans, text);
+  int calls = 0;
+  EXPECT_GT(merge_trace(folder, [&] { ++calls; }).events, 45'000U);
+  EXPECT_EQ(calls, 2);
+}
+
 TEST(Trace, MapsTheClockOfAnotherHostToTheCoordinators) {
   const Trace trace(written_spans(
       "another/1/2",
