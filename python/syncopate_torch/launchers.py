@@ -1,5 +1,6 @@
 """The environment variables of torch.distributed under launchers that do not set them: mpirun, mpiexec, srun."""
 import os
+import pathlib
 import re
 import zlib
 
@@ -17,15 +18,21 @@ _LAUNCHERS = [
 _FIRST_PORT, _PORTS = 20000, 12000
 
 
-def set_torch_variables(environment=os.environ):
+def set_torch_variables(environment=os.environ, parent=None):
     """Sets RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, where a launcher has started more than one rank
     and nothing has set them. A variable that is set stays. MASTER_ADDR stays unset where ranks run on several hosts and
-    nothing names the first one: `env://` of torch.distributed then asks for it at once, and `init` refuses these ranks."""
+    nothing names the first one: `env://` of torch.distributed then asks for it at once, and `init` refuses these ranks.
+
+    parent: the name of the process that has started this one [as the system says]. What a user types into a shell that
+            `srun --pty` has started is no rank.
+    """
     for present, rank, size, local_rank, local_size, job in _LAUNCHERS:
         if "RANK" in environment or present not in environment:
             continue
         if environment.get(size, "1") == "1" or rank not in environment:
             continue
+        if present == "SLURM_STEP_ID" and _is_typed(environment, parent):
+            continue  # `init` refuses it, and says what to do
         environment["RANK"] = environment[rank]
         environment.setdefault("WORLD_SIZE", environment[size])
         environment.setdefault("LOCAL_RANK", environment.get(local_rank, environment[rank]))
@@ -36,6 +43,19 @@ def set_torch_variables(environment=os.environ):
         first = _first_host(environment)
         if first is not None:
             environment.setdefault("MASTER_ADDR", first)
+
+
+def _is_typed(environment, parent):
+    name = _name_of_parent() if parent is None else parent
+    return "SLURM_PTY_PORT" in environment and name not in ("", "slurmstepd")
+
+
+def _name_of_parent():
+    """Empty where the system does not say."""
+    try:
+        return pathlib.Path(f"/proc/{os.getppid()}/comm").read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
 
 
 def _port(environment, job):

@@ -275,7 +275,7 @@ class Alone(AloneTest):
                 optimizer.zero_grad()
                 functional.cross_entropy(network(self.points), self.labels).backward()
                 optimizer.step()
-            with self.refused("a job has one optimizer"):
+            with self.refused("parameters that another optimizer of the job trains"):
                 self.job.DistributedOptimizer(self.sgd, self.network, batch_size=64)
         self.assertEqual(scripts.parameters_of(self.network), scripts.parameters_of(other))
 
@@ -315,6 +315,14 @@ class Launchers(unittest.TestCase):
                 launchers.set_torch_variables(environment)
                 self.assertEqual((environment["RANK"], environment["WORLD_SIZE"]), ("3", "4"))
                 self.assertEqual(environment.get("MASTER_ADDR"), first)
+
+    def test_what_a_user_types_into_a_shell_of_slurm_is_no_rank(self):
+        of_srun = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4", "SLURM_PTY_PORT": "41000"}
+        for parent, rank in (("bash", None), ("slurmstepd", "0")):
+            with self.subTest(parent):
+                environment = dict(of_srun)
+                launchers.set_torch_variables(environment, parent)
+                self.assertEqual(environment.get("RANK"), rank)
 
 
 # Allocates and frees 64 MB, as a step may do: glibc by itself returns so much to the system. Prints how many pages the

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
 #include <string_view>
 
 #include "base/errors.hpp"
@@ -105,9 +106,29 @@ std::optional<mpi::Library> library_of(const Environment& environment, const Sig
   return environment("PMI_RANK").empty() ? std::nullopt : std::optional(mpi::Library::mpich);
 }
 
+/// Of all tasks of such a step the first one alone has the terminal; the others have ended.
+void expect_no_shell(const Environment& environment, std::string_view parent, std::uint32_t size) {
+  const bool is_a_task = parent.empty() || parent == "slurmstepd";
+  if (!is_a_task && !environment("SLURM_PTY_PORT").empty()) {
+    throw ConfigError(fmt::format(
+        "this shell is the first of {0} tasks of `srun --pty`, and what it starts is no "
+        "rank of a job: for {0} ranks call `srun --overlap --ntasks={0} syncopate ...`, and "
+        "for workers on this machine alone `env --unset=SLURM_STEP_ID syncopate ...`",
+        size));
+  }
+}
+
+/// Empty where the system does not say.
+std::string name_of_parent() {
+  std::ifstream file(fmt::format("/proc/{}/comm", ::getppid()));
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
 }  // namespace
 
-std::optional<Launch> launch_in(const Environment& environment) {
+std::optional<Launch> launch_in(const Environment& environment, std::string_view parent) {
   const auto signs = std::find_if(std::begin(known), std::end(known), [&](const Signs& candidate) {
     return is_present(environment, candidate);
   });
@@ -123,6 +144,9 @@ std::optional<Launch> launch_in(const Environment& environment) {
   }
   if (size == 1) {
     return std::nullopt;
+  }
+  if (std::string_view(signs->launcher) == "srun") {
+    expect_no_shell(environment, parent, size);
   }
   return Launch{.launcher = signs->launcher,
                 .rank = rank,
@@ -142,7 +166,7 @@ void expect_one_host(const Launch& launch, std::string_view advice) {
 }
 
 std::optional<Launch> own_launch() {
-  return launch_in(from_environment);
+  return launch_in(from_environment, name_of_parent());
 }
 
 std::string chosen_mpi_modules() {

@@ -31,8 +31,12 @@ struct Launch {
 /// A step of Slurm is a launcher; the batch script around it is not, because it runs once. Where
 /// one launcher started another, such as a step of Slurm that runs `mpirun`, the inner one counts.
 ///
-/// Errors: ConfigError, for a rank or a size that is no number, or a rank beyond the size.
-std::optional<Launch> launch_in(const Environment& environment);
+/// `parent`: the name of the process that has started this one. What a user types into a shell that
+/// `srun --pty` has started is no rank, though it has the variables of one.
+///
+/// Errors: ConfigError, for a rank or a size that is no number, for a rank beyond the size, and in
+///         such a shell.
+std::optional<Launch> launch_in(const Environment& environment, std::string_view parent = {});
 
 /// Refuses at once ranks on several hosts that would wait for each other in vain. Errors:
 /// ConfigError, which ends with `advice`.

@@ -13,15 +13,18 @@
 namespace syncopate {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 using Variables = std::map<std::string, std::string>;
 
-std::optional<Launch> launch_with(const Variables& variables) {
-  return launch_in([&](const char* name) {
-    const auto found = variables.find(name);
-    return found == variables.end() ? std::string() : found->second;
-  });
+std::optional<Launch> launch_with(const Variables& variables, std::string_view parent = {}) {
+  return launch_in(
+      [&](const char* name) {
+        const auto found = variables.find(name);
+        return found == variables.end() ? std::string() : found->second;
+      },
+      parent);
 }
 
 std::string refusal_of(const Variables& variables) {
@@ -123,6 +126,21 @@ TEST(Launcher, MpichIsToldApartByTheProcessThatStartsItsRanks) {
 TEST(Launcher, AStepOfSlurmCountsWithoutAnyMpi) {
   EXPECT_EQ(launch_with(slurm),
             (Launch{.launcher = "srun", .rank = 0, .size = 4, .job = "77.2", .mpi = {}}));
+}
+
+TEST(Launcher, WhatAnInteractiveShellOfSlurmStartsIsNoRank) {
+  const Variables with_terminal = joined(slurm, {{"SLURM_PTY_PORT", "41000"}});
+  EXPECT_TRUE(launch_with(with_terminal, "slurmstepd")) << "the program of the step itself";
+  EXPECT_TRUE(launch_with(slurm, "bash")) << "a script";
+  try {
+    launch_with(with_terminal, "bash");
+    ADD_FAILURE() << "it was not refused";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(StartsWith("this shell is the first of 4 tasks of `srun --pty`"),
+                      HasSubstr("`srun --overlap --ntasks=4 syncopate ...`")));
+  }
+  EXPECT_FALSE(launch_with({{"SLURM_PTY_PORT", "41000"}}, "bash"));
 }
 
 TEST(Launcher, UnderSlurmTheInterfaceTellsWhichLibraryComesTogether) {
