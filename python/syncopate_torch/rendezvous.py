@@ -11,7 +11,7 @@ import weakref
 from torch import distributed
 from torch.distributed.rendezvous import rendezvous
 
-from syncopate_torch import _c
+from syncopate_torch import _c, key_file
 from syncopate_torch.errors import ConfigError, Error
 from syncopate_torch.hosts import close_later
 from syncopate_torch.interruption import after_waits
@@ -78,14 +78,21 @@ def _join_by_store(store, rank, size, close, scheme=None, options=None, timeout=
     hosts = _said_by_all(store, "host", rank, size, _network_here())
     address = "127.0.0.1:0" if len(set(hosts)) == 1 else _address_here(hosts, store)
     unencrypted = int(len(set(hosts)) > 1)
+    in_file = not unencrypted and len(set(_said_by_all(store, "folder", rank, size, key_file.identity_of_folder()))) == 1
     host = None
     if rank == 0:
         own = _c.HostOptions(size=ctypes.sizeof(_c.HostOptions), address=address.encode(), unencrypted=unencrypted)
         host = _c.made("host_open", size, ctypes.byref(own))
-        store.set(_COORDINATOR, f"{_c.call('host_coordinator', host).decode()} {_c.call('host_key', host).decode()}")
+        shown = f"{_c.call('host_coordinator', host).decode()} {_c.call('host_key', host).decode()}"
+        shown = key_file.leave(shown) if in_file else shown
+        store.set(_COORDINATOR, shown)
     entry = _c.Entry(size=ctypes.sizeof(_c.Entry), rank=rank, worker_count=size, local_rank=hosts[:rank].count(hosts[rank]),
                      address=address.encode(), unencrypted=unencrypted)
-    job = _joined(store, entry, lambda: Job(scheme, options, entry, hosts, timeout))
+    try:
+        job = _joined(store, entry, lambda: Job(scheme, options, entry, hosts, timeout), in_file)
+    finally:  # every rank has joined, or this one has given up
+        if rank == 0 and in_file:
+            key_file.remove(shown)
     _forget(store, rank)
     if host is not None:
         leave = job.leave
@@ -93,14 +100,14 @@ def _join_by_store(store, rank, size, close, scheme=None, options=None, timeout=
     return job
 
 
-def _joined(store, entry, join):
-    """The job of the coordinator that the store names. A store that outlives an attempt, as that of torchrun does where it
+def _joined(store, entry, join, in_file=False):
+    """The job of the coordinator that the store names, itself or by a file (`key_file`). A store that outlives an attempt, as that of torchrun does where it
     restarts ranks, may still name the coordinator of the attempt before: while nobody answered there, rank 0 has named another one.
     Errors: those of the connection."""
     while True:
         named = store.get(_COORDINATOR)
-        entry.coordinator, entry.key = named.split()
         try:
+            entry.coordinator, entry.key = (key_file.find(named.decode()).encode() if in_file else named).split()
             return join()
         except Error:
             if not _names_another(store, named):
@@ -116,7 +123,8 @@ def _names_another(store, coordinator):
 def _forget(store, rank):
     """Every rank has joined, and so has read what all said. Takes that out of the store, for ranks that start again."""
     with contextlib.suppress(RuntimeError):  # a store that deletes nothing
-        store.delete_key(f"syncopate/host/{rank}")
+        for name in ("host", "folder"):
+            store.delete_key(f"syncopate/{name}/{rank}")
         if rank == 0:
             store.delete_key(_COORDINATOR)
 

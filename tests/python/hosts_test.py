@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Goal:   ranks on two hosts exchange values over backend "syncopate", and train by five calls, where the user trusts the
-        network; each rank knows its own address in it, or says what is missing.
+        network; each rank knows its own address in it, or says what is missing. On one host the key of the job is for its user
+        alone.
 Method: two network namespaces with names of their own, linked by a cable; scripts that are started by hand.
 """
 import json
@@ -18,7 +19,7 @@ import privileges  # noqa: E402
 from network_test import Namespace  # noqa: E402
 
 from torch import distributed  # noqa: E402
-from syncopate_torch import ConfigError, TimedOut, rendezvous  # noqa: E402
+from syncopate_torch import ConfigError, TimedOut, _c, key_file, rendezvous  # noqa: E402
 
 LIMIT = 200  # seconds, of all ranks
 
@@ -164,6 +165,46 @@ class Coordinators(unittest.TestCase):
         with self.assertRaisesRegex(TimedOut, "nobody answers at 10.0.0.1:1"):
             self.join("10.0.0.1:1 old")
         self.assertEqual(len(self.tried), 1)
+
+
+class Keys(unittest.TestCase):
+    """Of a job whose ranks are on one host: torch's store shows what it has to other users."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for variable in (mock.patch.dict(os.environ, {"TMPDIR": folder.name}), mock.patch.object(tempfile, "tempdir", None)):
+            variable.start()
+            self.addCleanup(variable.stop)
+        self.folder = pathlib.Path(folder.name, f"syncopate-{os.getuid()}")
+
+    def test_the_store_names_a_file_that_the_user_alone_may_read(self):
+        shown = {}
+        store = mock.Mock(get=lambda name: shown[name].encode(), set=shown.__setitem__)
+        modes, joined = [], rendezvous.Job
+
+        def join(*arguments):
+            modes.extend(path.stat().st_mode & 0o777 for path in self.folder.iterdir())
+            return joined(*arguments)
+
+        with mock.patch.object(rendezvous, "Job", join):
+            job = rendezvous._join_by_store(store, 0, 1, lambda host: _c.call("host_close", host))
+        job.leave()
+        self.assertRegex(shown["syncopate/coordinator"], r"\A[0-9a-f]{32}\Z")
+        self.assertEqual((modes, self.folder.stat().st_mode & 0o777), ([0o600], 0o700))
+        self.assertEqual(list(self.folder.iterdir()), [], "it is gone once all have joined")
+
+    def test_what_another_process_writes_into_the_store_is_refused(self):
+        key_file.leave("127.0.0.1:1 key")
+        for name in ("127.0.0.1:1 own-key", "../elsewhere", "0" * 32):
+            with self.assertRaisesRegex(ConfigError, "no rank of this user has left"):
+                key_file.find(name)
+
+    def test_a_folder_that_others_may_read_is_refused(self):
+        self.folder.mkdir()
+        self.folder.chmod(0o755)
+        with self.assertRaisesRegex(ConfigError, "must be a folder that only this user may read"):
+            key_file.leave("text")
 
 
 if __name__ == "__main__":
