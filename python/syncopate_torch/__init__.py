@@ -23,7 +23,7 @@ from torch import distributed
 from syncopate_torch import launchers
 from syncopate_torch._c import version
 from syncopate_torch.errors import (Cancelled, ConfigError, DataError, Error, InternalError, NotFinite, PeerLost,
-                                    ProtocolError, TimedOut)
+                                    ProtocolError, TimedOut, error_behind)
 from syncopate_torch.group import Group, Work
 from syncopate_torch.job import Job, init
 from syncopate_torch.optimizer import DistributedOptimizer
@@ -32,7 +32,8 @@ from syncopate_torch.schedule import SampleScheduler
 from syncopate_torch.summary import Summary
 
 __all__ = ["Cancelled", "ConfigError", "DataError", "DistributedOptimizer", "Error", "Group", "IndexSampler", "InternalError", "Job",
-           "NotFinite", "PeerLost", "ProtocolError", "SampleScheduler", "ShareLoader", "ShareSampler", "Summary", "TimedOut", "Work", "init", "version"]
+           "NotFinite", "PeerLost", "ProtocolError", "SampleScheduler", "ShareLoader", "ShareSampler", "Summary", "TimedOut", "Work",
+           "error_behind", "init", "version"]
 __version__ = version()
 
 if distributed.is_available():

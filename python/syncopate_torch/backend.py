@@ -19,7 +19,7 @@ from syncopate_torch.futures import CallbackThread
 from syncopate_torch.group import (bytes_of, host_values, opened_group, operation, receiver_among, root_among,
                                    say_type, sender_among, values)
 from syncopate_torch.kept_works import KeptWorks
-from syncopate_torch.mixed import backends_of, by_device, group_for, is_known
+from syncopate_torch.mixed import backends_of, by_device, group_for, is_known, recorded
 from syncopate_torch.rendezvous import job_of_group
 from syncopate_torch.signatures import also_plain
 from syncopate_torch.untraced import keep_dynamo_out, untraced
@@ -141,6 +141,7 @@ class ProcessGroup(distributed.ProcessGroup):
         return self._each(tensors, lambda tensor: self._broadcast(tensor, root))
 
     @also_plain(distributed.BarrierOptions)
+    @recorded
     def barrier(self, opts):
         return self._work(self._begin("barrier"), [torch.tensor(0, device="cpu")])
 

@@ -1,4 +1,5 @@
 """What the library raises: one class only where somebody acts on the difference. Messages are one line each."""
+import collections
 
 
 class Error(RuntimeError):
@@ -35,6 +36,24 @@ class Cancelled(Error):
 
 class InternalError(Error):
     """A bug of Syncopate: please report it."""
+
+
+_of_operations = collections.deque(maxlen=16)
+
+
+def keep_of_operation(error):
+    """For `error_behind`: torch may show an error of an operation as a RuntimeError of its own."""
+    if isinstance(error, Error):
+        _of_operations.append(error)
+
+
+def error_behind(error):
+    """The error of Syncopate from which torch has made this one, as in the backward pass of DistributedDataParallel: it has the
+    class that says what happened. None: there is none."""
+    if isinstance(error, Error):
+        return error
+    text = str(error)
+    return next((own for own in reversed(_of_operations) if str(own) and str(own) in text), None)
 
 
 # In the order of syncopate_status; 0 is success.

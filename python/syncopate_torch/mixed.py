@@ -15,8 +15,28 @@ from syncopate_torch.errors import ConfigError
 _MAKES_GROUPS_OF_SOME = "use_local_synchronization" in inspect.signature(distributed.new_group).parameters
 
 
+# As torch.distributed calls them.
+_NAMES = {"allreduce": "all_reduce", "allgather": "all_gather", "_allgather_base": "all_gather_into_tensor", "alltoall": "all_to_all",
+          "alltoall_base": "all_to_all_single", "_reduce_scatter_base": "reduce_scatter_tensor"}
+
+
+def recorded(collective):
+    """Shows each call in a profiler of torch, as "syncopate:all_reduce"."""
+    name = f"syncopate:{_NAMES.get(collective.__name__, collective.__name__)}"
+
+    @functools.wraps(collective)
+    def shown(*arguments, **named):
+        if not torch.autograd._profiler_enabled():
+            return collective(*arguments, **named)
+        with torch.autograd.profiler.record_function(name):
+            return collective(*arguments, **named)
+
+    return shown
+
+
 def by_device(collective):
     """Hands a collective of a process group to the backend for the device of its tensors."""
+    collective = recorded(collective)
 
     @functools.wraps(collective)
     def handed(group, *arguments, **named):

@@ -6,7 +6,7 @@ import torch
 from torch import distributed
 
 from syncopate_torch import _c
-from syncopate_torch.errors import Cancelled, TimedOut
+from syncopate_torch.errors import Cancelled, TimedOut, keep_of_operation
 from syncopate_torch.futures import Future
 from syncopate_torch.group import changing
 from syncopate_torch.untraced import untraced
@@ -123,6 +123,7 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
 
     def _leave_with(self, error):
         self._error = error
+        keep_of_operation(error)
         self._ended = True
         self._finish, self._keeps = None, ()
         if _CPP_KEEPS and self._others is not None:

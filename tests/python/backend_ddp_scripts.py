@@ -1,4 +1,7 @@
 """DistributedDataParallel with all that it offers, for backend_ddp_test.py: backend_ddp_scripts.py NAME [ARGUMENT...]."""
+import os
+
+import syncopate_torch
 import torch
 from backend_scripts import leave, say
 from calls import run_calls
@@ -125,6 +128,35 @@ def zero_redundancy(group):
     values = trained(model, optimizer)
     optimizer.consolidate_state_dict(0)
     return values
+
+
+def loses_a_rank_in_a_backward_pass():
+    """Rank 1 ends in the middle; what rank 0 catches is torch's."""
+    dist.init_process_group("syncopate")
+    model = DistributedDataParallel(Branches())
+    try:
+        for step in range(1000):
+            if dist.get_rank() == 1 and step == 3:
+                os._exit(0)
+            model(torch.ones(4, 6)).sum().backward()
+    except RuntimeError as error:
+        behind = syncopate_torch.error_behind(error)
+        say(rank=0, behind=type(behind).__name__, text=str(behind), other=syncopate_torch.error_behind(RuntimeError("another")) is None)
+        os._exit(0)
+
+
+def profiled():
+    """The names that a profiler shows."""
+    dist.init_process_group("syncopate")
+    values = torch.ones(4)
+    dist.all_reduce(values)  # makes the group, by collectives of its own
+    with torch.profiler.profile() as profile:
+        dist.all_reduce(values)
+        dist.broadcast(values, 0)
+        dist.all_gather([torch.empty(4) for _ in range(dist.get_world_size())], values)
+        dist.barrier()
+    found = [event.name for event in profile.events() if event.name.startswith("syncopate:")]
+    say(rank=dist.get_rank(), found=found)
 
 
 def beside_gloo(*names):

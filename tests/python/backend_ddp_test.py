@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""Goal:   what DistributedDataParallel offers works on backend "syncopate" as on Gloo.
+"""Goal:   what DistributedDataParallel offers works on backend "syncopate" as on Gloo; its errors have a class, and its
+        collectives a name in a profiler.
 Method: backend_ddp_scripts.py under `syncopate run`: the same training on both in one process, parameters to 1e-6.
 """
+import json
 import pathlib
 import unittest
 
@@ -37,6 +39,19 @@ class Features(DdpTest):
         for facts in said:
             for run in facts["runs"]:
                 self.assertEqual(run, said[0]["runs"][0])
+
+
+class BesideResults(DdpTest):
+    def test_the_error_behind_that_of_a_backward_pass_has_its_class(self):
+        done = self.launch(2, "loses_a_rank_in_a_backward_pass")
+        said = [json.loads(line.split("] ", 1)[1]) for line in done.stderr.splitlines() if line.startswith("[worker 0] {")]
+        self.assertEqual([facts["behind"] for facts in said], ["PeerLost"], done.stderr)
+        self.assertIn("worker 1", said[0]["text"])
+        self.assertTrue(said[0]["other"])
+
+    def test_a_profiler_shows_collectives_by_their_names(self):
+        for facts in self.facts(self.launch(2, "profiled")):
+            self.assertEqual(facts["found"], ["syncopate:all_reduce", "syncopate:broadcast", "syncopate:all_gather", "syncopate:barrier"])
 
 
 if __name__ == "__main__":
