@@ -107,6 +107,7 @@ TEST(Split, ByClassEachDefaultIsTaken) {
   EXPECT_GT(differs_by("weights", "samples"), 0.01);
   EXPECT_GT(differs_by("drift-correction", "none"), 0.01);
   EXPECT_GT(differs_by("local-rate", "step"), 0.01);
+  EXPECT_GT(differs_by("warm-up", "0"), 0.01);
   EXPECT_EQ(differs_by("weights", "data"), 0);
 }
 
@@ -120,6 +121,7 @@ TEST(Split, ByDirichletTrains) {
 TEST(Split, EsyncOfOneStepARoundIsSsgd) {
   TrainConfig esync = config_of("esync", equal_speeds);
   set(esync, "pacing", "paper");
+  esync.warm_up = 0;  // ssgd has none by default
   EXPECT_LE(relative_distance(trained(esync), trained(config_of("ssgd", equal_speeds))), 1e-5);
 }
 

@@ -76,7 +76,8 @@ class Failing(ScriptTest):
         for scheme, what, words in (("ssgd", "barrier", "waits in barrier of its program, and worker 1"),
                                     ("esync", "receive", r".* in a send or a receive of its program(, and worker 1| after step 3)")):
             with self.subTest(scheme):
-                command = [SYNCOPATE, "run", "-n", 2, "--run-dir", scheme, "--wait-limit", 300, "--", *self.python,
+                # A process that stands for a forked one would handle SIGTERM, as a script may.
+                command = [SYNCOPATE, "run", "-n", 2, "--run-dir", scheme, "--wait-limit", 300, "--", sys.executable,
                            SCRIPTS, "apart", scheme, what]
                 with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                       text=True, cwd=self.folder) as running:
