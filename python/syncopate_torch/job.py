@@ -8,6 +8,7 @@ from torch.utils.data import WeightedRandomSampler
 
 from syncopate_torch import _c
 from syncopate_torch.errors import ConfigError
+from syncopate_torch.further_optimizer import FurtherOptimizer
 from syncopate_torch.given_numbers import seconds
 from syncopate_torch.group import EveryoneInJob, Group, OpenedGroup, opened_group
 from syncopate_torch.interruption import after_waits
@@ -267,8 +268,16 @@ class Job(NotCopied):
         return SampleScheduler(self, scheduler, optimizer, every)
 
     def DistributedOptimizer(self, optimizer, module, **options):  # noqa: N802 (the field's own name)
-        """Makes the `syncopate_torch.DistributedOptimizer` of this worker."""
-        return DistributedOptimizer(self, optimizer, module, **options)
+        """Makes the `syncopate_torch.DistributedOptimizer` of this worker. While one is under way, another one with a module of
+        its own: a `FurtherOptimizer`, whose only option is `batch_size`."""
+        last = self._state.last("optimizer")
+        if last is None or not last.is_under_way:
+            return DistributedOptimizer(self, optimizer, module, **options)
+        unknown = sorted(name for name, value in options.items() if name != "batch_size" and value is not None)
+        if unknown:
+            raise ConfigError(f"{', '.join(unknown)}: the job trains already, and a further optimizer has the scheme and the options of "
+                              "the first one; it takes batch_size alone")
+        return FurtherOptimizer(last.leading, self, optimizer, module, options.get("batch_size"))
 
     def summary(self, everyone=False):
         """What this worker has trained so far, and how it spent its time: a dict, which `print` shows as a table.

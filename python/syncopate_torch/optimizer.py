@@ -22,6 +22,7 @@ from syncopate_torch.replica import Replica
 from syncopate_torch.resting_sum import RestingSum
 from syncopate_torch.rules import rule_of, settings_of, standing_for
 from syncopate_torch.same_module import expect_same_to_train
+from syncopate_torch.stand_in import StandIn
 from syncopate_torch.step_hooks import has_step_hooks, with_step_hooks
 from syncopate_torch.step_settings import StepSettings
 from syncopate_torch.summary import row_of
@@ -33,7 +34,7 @@ from syncopate_torch.weights import whole_weight
 _REMOVES = not torch.__version__.startswith("1.")
 
 
-class DistributedOptimizer(torch.optim.Optimizer):
+class DistributedOptimizer(StandIn):
     """Takes the place of an optimizer of torch.optim in a training loop: `step` exchanges gradients or parameters with
     the other workers as the job's scheme says. It is an optimizer of torch.optim, with the groups, the state and the
     defaults of the one that it takes the place of.
@@ -61,9 +62,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         # A second replica would take the tensors of the module away from the first one.
         _c.call("training_may_start", job.handle)
         batch_size = None if batch_size is None else whole("batch_size", batch_size, MOST_32)
-        #: The optimizer of torch.optim that the script has made.
-        self.optimizer = optimizer
-        super().__setstate__({})  # hooks alone: the groups and the state are those of `optimizer`
+        super().__init__(optimizer)
         self._job = job  # leaves after this
         self._module = module
         self._progress = Progress(on_round)
@@ -77,7 +76,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             for tensor in frozen_tensors(module):
                 job.broadcast(tensor)
         scheme_name, given = resolved_options(scheme or job.scheme, {**(job.options or {}), **(options or {})})
-        self._scheme = scheme_name
+        self.scheme = scheme_name
+        self.options, self.skips = given, given.get("on-nan") == "skip"
         if job.size > 1 and scheme_name in SAME_STEPS and self._begun.get("scheme", scheme_name) not in SAME_STEPS:
             # The earlier workers had optimizers of their own: one that all have now makes the same steps.
             optimizer.load_state_dict(shared_object(job.everyone, optimizer.state_dict()))
@@ -85,8 +85,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._weights = given.get("weights", "samples")
         self._batches_of_job = batch_size is None  # else the script has a loader of its own
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None,
-                                alone=self._is_alone(given), skips=given.get("on-nan") == "skip")
+                                alone=self._is_alone(given), skips=self.skips)
         self._sums = []
+        self._further = []  # optimizers of the job
         self._handle = self._replica.training = self._start(scheme, options, batch_size)
         self._progress.adds_own = job.size == 1 or scheme_name in HEARD_NOW_AND_THEN
         self._alignment = Alignment(job, weakref.WeakMethod(self._step_without_samples), self._progress, scheme_name, given)
@@ -113,9 +114,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._job.expect_step_size(batch_size)
         array, count = _c.options(options)
         rule, no_rule = rule_of(self.optimizer, self._replica.params)
-        begins = {"scheme": self._scheme, "rate": self._first_rates[0] or 0, "rule": rule or standing_for(self.optimizer)}
+        begins = {"scheme": self.scheme, "rate": self._first_rates[0] or 0, "rule": rule or standing_for(self.optimizer)}
         # Rates and momenta of a schedule may differ by now, as may the numbers of steps that each worker has taken.
-        self._begun = self._begun if self._begun.get("scheme") == self._scheme else begins
+        self._begun = self._begun if self._begun.get("scheme") == self.scheme else begins
         rules, rule_count = _c.options(self._begun["rule"])
         settings = _c.TrainingOptions(
             size=ctypes.sizeof(_c.TrainingOptions), scheme=_c.text(scheme), options=array, option_count=count,
@@ -156,14 +157,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
     step.hooked = True
 
     def _step_of_loop(self, closure, weight):
-        loss = None
-        if closure is not None:
-            _expect_closure(closure)
-            with torch.enable_grad():
-                loss = closure()
+        loss = self.loss_of(closure)
         if self._hooks is not None:
             weight = self._hooks.end_pass(weight)
-        weight = whole_weight(self._usual_weight() if weight is None else weight)
+        weight = self.weight_of_step(weight)
         self._expect_rule()
         self._say_settings()
         self._alignment.resume()
@@ -187,6 +184,15 @@ class DistributedOptimizer(torch.optim.Optimizer):
             self._replica.called(_c.call, "training_step", self._training, weight)
         return weight if finite else 0
 
+    @staticmethod
+    def loss_of(closure):
+        """What a closure of `step` returns, if there is one."""
+        if closure is None:
+            return None
+        _expect_closure(closure)
+        with torch.enable_grad():
+            return closure()
+
     def align(self, place="align"):
         """Returns when all workers have called it, whatever their numbers of steps: before a test, a checkpoint or
         another collective in the middle of training, such as after an epoch.
@@ -208,6 +214,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 self._alignment.align(place)
                 for each in self._sums:
                     each.wake()
+                for each in self._further:
+                    each.become_equal()
         except BaseException as error:
             if not isinstance(error, Error):  # of the handler of a signal, in the middle of it
                 self.abandon(error)
@@ -215,10 +223,32 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._progress.alignments += 1
         self._progress.follow()
 
+    @property
+    def is_under_way(self):
+        """True from the beginning of the training to its end."""
+        return self._end is not None and self._end.alive and not self._progress.loop_has_ended
+
+    @property
+    def leading(self):
+        return self
+
+    def holds(self, tensors):
+        """Whether some of them are parameters or buffers of one of the job's optimizers."""
+        return any(map(self._replica.holds, tensors)) or any(each.has(tensors) for each in self._further)
+
+    def expect_under_way(self):
+        """Errors: ConfigError, once the training has ended."""
+        if not self.is_under_way:
+            raise ConfigError("the loop has finished: the optimizers of the job take no further step")
+
+    def take_further(self, optimizer, sums):
+        """Another optimizer of the job, whose `sums` rest where this one's do."""
+        self._further.append(optimizer)
+        self._sums += sums
+
     def trains(self, tensors):
         """Whether some of them are what this job trains together with other workers, in the middle of training."""
-        is_under_way = self._end is not None and self._end.alive and not self._progress.loop_has_ended
-        return is_under_way and self._job.size > 1 and any(map(self._replica.holds, tensors))
+        return self.is_under_way and self._job.size > 1 and any(map(self._replica.holds, tensors))
 
     @contextlib.contextmanager
     def replica_set(self, tensors):
@@ -259,10 +289,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
         """Samples of a usual step of this worker."""
         return _c.call("training_batch_size", self._training)
 
-    def _usual_weight(self):
-        """Of a step whose weight the script does not say."""
-        batch = self._job.batch if self._batches_of_job else None
-        return self.batch_size if batch is None else batch[1]
+    def weight_of_step(self, weight):
+        """As the script says it, or, where that is None, as is usual."""
+        if weight is None:
+            batch = self._job.batch if self._batches_of_job else None
+            weight = self.batch_size if batch is None else batch[1]
+        return whole_weight(weight)
 
     @property
     def shares_gradients(self):
@@ -282,7 +314,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._replica.collect()
         if not self.shares_gradients:
             return
-        weight = whole_weight(self._usual_weight() if weight is None else weight)
+        weight = self.weight_of_step(weight)
         # Where a loss scale is used all workers have to see that values are not finite: it decides.
         if not self._job.scales_loss and not self._replica.grads.are_all_finite():
             if not self._replica.skips:
@@ -291,7 +323,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
             weight = 0
         values = self._replica.grads.vector.values
         with torch.no_grad():
-            mean, flags = self._gradients.mean(values.cpu(), self._weight_in_mean(weight), self._replica.grads.flags())
+            mean, flags = self._gradients.mean(values.cpu(), self.weight_in_mean(weight), self._replica.grads.flags())
             values.copy_(mean)
             self._replica.grads.use(flags)
 
@@ -299,7 +331,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
         params = self._replica.params
         return RestingSum(self._job, len(params.vector.values), flags=len(params.tensors))
 
-    def _weight_in_mean(self, samples):
+    def weight_in_mean(self, samples):
         """Of a step of this worker, in the mean of its job."""
         if self._weights == "data":
             raise ConfigError("synchronize knows no weights by shares of the data: give the job weights samples or uniform")
@@ -361,6 +393,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
         self._replica.called(_c.call, "training_finish", self._training)
         for each in self._sums:
             each.end()
+        for each in self._further:
+            each.end()
+        self._further.clear()  # which lead back here
         self._synchronized.release()
         self._replica.release()
 
@@ -384,7 +419,7 @@ class DistributedOptimizer(torch.optim.Optimizer):
     def _moment(self):
         """What the states of all workers have in common that are of one moment."""
         moment = {"job": self._job_name, "alignments": self._progress.alignments}
-        return {**moment, "round": self._progress.round} if self._scheme == "ssgd" else moment
+        return {**moment, "round": self._progress.round} if self.scheme == "ssgd" else moment
 
     def take_job_state(self, state, _same_size):
         """Of an earlier job, before this one begins to train."""
@@ -408,41 +443,6 @@ class DistributedOptimizer(torch.optim.Optimizer):
         else:
             self.abandon(error)
         self._end()
-
-    # What else a script asks an optimizer.
-
-    @property
-    def param_groups(self):
-        """Those of the optimizer of torch.optim."""
-        return self.optimizer.param_groups
-
-    @property
-    def state(self):
-        """That of the optimizer of torch.optim."""
-        return self.optimizer.state
-
-    @property
-    def defaults(self):
-        """Those of the optimizer of torch.optim."""
-        return self.optimizer.defaults
-
-    def add_param_group(self, param_group):  # noqa: ARG002 (none is taken)
-        """Errors: ConfigError: the parameters that a job trains are those of the beginning."""
-        raise ConfigError("a DistributedOptimizer takes no further parameter group: a job trains the parameters that its "
-                          "optimizer begins with; add the group to the optimizer of torch.optim before "
-                          "job.DistributedOptimizer, with a learning rate of 0 until it is to be trained")
-
-    def __getstate__(self):
-        raise ConfigError("a DistributedOptimizer cannot be pickled or copied: it is this worker's part in a job; save its "
-                          "state_dict(), or that of the job")
-
-    def state_dict(self):
-        """That of the optimizer of torch.optim."""
-        return self.optimizer.state_dict()
-
-    def load_state_dict(self, state):
-        """Gives the optimizer of torch.optim a state that `state_dict` has returned."""
-        self.optimizer.load_state_dict(state)
 
 
 def _expect_arguments(optimizer, module):

@@ -29,7 +29,7 @@ class Replica:
 
     def __init__(self, module, optimizer, on_round=None, alone=False, skips=False):
         trained = trained_tensors(module)
-        _expect_parameters(optimizer, trained)
+        expect_parameters(optimizer, trained)
         untrained = untrained_tensors(module)
         expect_apart(trained + untrained)
         device = trained[0][1].device
@@ -206,7 +206,8 @@ class Replica:
                 group["lr"] = rate
 
 
-def _expect_parameters(optimizer, trained):
+def expect_parameters(optimizer, trained):
+    """Errors: ConfigError, for an optimizer of other parameters."""
     expect_whole_steps(optimizer)
     known = {id(parameter) for _, parameter in trained}
     for group in optimizer.param_groups:

@@ -4,6 +4,8 @@ import weakref
 
 import torch
 
+from syncopate_torch.errors import ConfigError
+
 # Whatever the script has made torch's default.
 _KIND = {"dtype": torch.float32, "device": "cpu"}
 _COUNTS = {"dtype": torch.float64, "device": "cpu"}
@@ -16,12 +18,14 @@ class RestingSum:
     It has a group of its own, so that collectives of the script go on beside it. All workers make it together.
     """
 
-    def __init__(self, job, length, flags=0):
-        """length: of the vectors. flags: a number of facts that are known of a mean beside its values."""
-        self._flags = flags
+    def __init__(self, job, length, flags=0, compares=False):
+        """length: of the vectors. flags: a number of facts that are known of a mean beside its values. compares: `mean` gets a
+        code, which has to be the same on all workers."""
+        self._flags, self._compares = flags, compares
+        self.last_weight = 0  # of all workers together, in the last mean
         self._group = job.open_group(range(job.size)) if job.size > 1 else None
         # Made now: a script that is ending can start no thread.
-        self._resting = _Resting(self._group, length, 2 + flags) if job.size > 1 else None
+        self._resting = _Resting(self._group, length, 2 + flags + 2 * compares) if job.size > 1 else None
         if self._resting is not None:
             # The thread keeps the group, and so the job. Not at the end of the script: workers may rest until they leave.
             weakref.finalize(self, self._resting.stop).atexit = False
@@ -34,19 +38,24 @@ class RestingSum:
         self._total(0, bytes(self._flags))
         return self._group.allreduce(values.cpu().clone())
 
-    def mean(self, values, weight, flags=b""):
+    def mean(self, values, weight, flags=b"", code=0):
         """The weighted mean of float32 vectors in the host's memory; zeros where no worker has a weight. And which flags, a byte
-        each, are set on a worker with a weight."""
-        total, flags = self._total(weight, flags if weight > 0 else bytes(len(flags)))
+        each, are set on a worker with a weight. Errors: ConfigError on all workers, for codes that differ."""
+        total, flags = self._total(weight, flags if weight > 0 else bytes(len(flags)), code)
+        self.last_weight = total
         share = values * (weight / total) if weight > 0 else torch.zeros_like(values)  # also of what is not finite
         return share if self._group is None else self._group.allreduce(share), flags
 
-    def _total(self, weight, flags):
+    def _total(self, weight, flags, code=0):
         """Of the weights and the flags of all workers that do not rest."""
         if self._group is None:
             return weight, flags
-        facts = self._group.allreduce(torch.tensor([1, weight, *flags], **_COUNTS)).tolist()
-        return facts[1], bytes(count > 0 for count in facts[2:])
+        codes = _squared(code) if self._compares else ()
+        facts = self._group.allreduce(torch.tensor([1, weight, *flags, *codes], **_COUNTS)).tolist()
+        if self._compares and facts[0] * facts[-1] != facts[-2] ** 2:
+            raise ConfigError("workers step with optimizers of different settings, such as the rates of a schedule that follows each "
+                              "worker's own loss, and their models would differ: give all workers the same rates and settings")
+        return facts[1], bytes(count > 0 for count in facts[2:2 + len(flags)])
 
     def rest(self):
         """This worker takes no step until `wake`."""
@@ -73,6 +82,13 @@ class RestingSum:
             self._resting.stop()
             if not self._rests:
                 self._resting.thread.join()
+
+
+def _squared(code):
+    """16 bits of a code, and their square. Of n workers n times the sum of the squares is the square of the sum only where all
+    have the same, and both are exact."""
+    part = (code ^ code >> 16) & 0xFFFF
+    return part, part * part
 
 
 class _Resting:

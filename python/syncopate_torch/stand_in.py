@@ -1,0 +1,46 @@
+"""An optimizer of torch.optim that stands for another one."""
+import torch
+
+from syncopate_torch.errors import ConfigError
+
+
+class StandIn(torch.optim.Optimizer):
+    """It has the groups, the state and the defaults of the optimizer that it takes the place of."""
+
+    def __init__(self, optimizer):
+        #: The optimizer of torch.optim that the script has made.
+        self.optimizer = optimizer
+        super().__setstate__({})  # hooks alone: the groups and the state are those of `optimizer`
+
+    @property
+    def param_groups(self):
+        """Those of the optimizer of torch.optim."""
+        return self.optimizer.param_groups
+
+    @property
+    def state(self):
+        """That of the optimizer of torch.optim."""
+        return self.optimizer.state
+
+    @property
+    def defaults(self):
+        """Those of the optimizer of torch.optim."""
+        return self.optimizer.defaults
+
+    def add_param_group(self, param_group):  # noqa: ARG002 (none is taken)
+        """Errors: ConfigError: the parameters that a job trains are those of the beginning."""
+        raise ConfigError("a DistributedOptimizer takes no further parameter group: a job trains the parameters that its "
+                          "optimizer begins with; add the group to the optimizer of torch.optim before "
+                          "job.DistributedOptimizer, with a learning rate of 0 until it is to be trained")
+
+    def __getstate__(self):
+        raise ConfigError("a DistributedOptimizer cannot be pickled or copied: it is this worker's part in a job; save its "
+                          "state_dict(), or that of the job")
+
+    def state_dict(self):
+        """That of the optimizer of torch.optim."""
+        return self.optimizer.state_dict()
+
+    def load_state_dict(self, state):
+        """Gives the optimizer of torch.optim a state that `state_dict` has returned."""
+        self.optimizer.load_state_dict(state)
