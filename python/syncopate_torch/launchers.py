@@ -51,11 +51,13 @@ def _is_typed(environment, parent):
 
 
 def _name_of_parent():
-    """Empty where the system does not say."""
+    """Empty for one that runs a script or a command, which each task of a step may do, and where the system does not say."""
     try:
-        return pathlib.Path(f"/proc/{os.getppid()}/comm").read_text(encoding="utf-8").strip()
+        name, *words = os.fsdecode(pathlib.Path(f"/proc/{os.getppid()}/cmdline").read_bytes()).rstrip("\0").split("\0")
     except OSError:
         return ""
+    is_a_shell = all(word.startswith("-") and word != "-c" for word in words)
+    return name.rpartition("/")[2] if is_a_shell else ""
 
 
 def _port(environment, job):

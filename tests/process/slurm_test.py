@@ -1,10 +1,13 @@
 """Goal:   ranks of srun train over MPI and over sockets, end together, and resume where they were asked to end.
 Method: a real Slurm of four virtual nodes, whose daemons and jobs are of the user who runs the test; real jobs.
 """
+import contextlib
 import json
 import os
 import pathlib
+import pty
 import re
+import subprocess
 import unittest
 
 import mnist_files
@@ -61,6 +64,23 @@ class SlurmTest(SlurmJobTest):
                 PYTHON, "-B", ROOT / "tests/python" / script, program)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stdout.count(said), 2, done.stdout)
+
+    def test_what_a_user_types_into_an_interactive_shell_is_refused_at_once(self):
+        own, of_srun = pty.openpty()
+        shell = subprocess.Popen(["srun", "--mpi=none", "--nodes=2", "--ntasks=2", "--pty", "bash", "--norc"], start_new_session=True,
+                                 env=self.slurm.environment, stdin=of_srun, stdout=of_srun, stderr=of_srun)
+        os.close(of_srun)
+        self.addCleanup(os.close, own)
+        self.addCleanup(shell.kill)
+        train = " ".join([SYNCOPATE, "train", *SMALL, "--quiet", "--max-steps", "2", "--run-dir", f"{self.folder}/run"])
+        os.write(own, f"{train}; env --unset=SLURM_STEP_ID {train} --workers 2; exit\n".encode())
+        said = b""
+        with contextlib.suppress(OSError):  # the shell has gone
+            while part := os.read(own, 4096):
+                said += part
+        self.assertIn(b"this shell is the first of 2 tasks of `srun --pty`", said)
+        self.assertEqual(len(self.summary()["workers"]), 2, said)
+        self.assertEqual(shell.wait(60), 0)
 
     def test_a_killed_rank_ends_the_job_everywhere(self):
         ready, devices = self.folder / "ready", " ".join(map(str, self.steady(4)))

@@ -118,12 +118,18 @@ void expect_no_shell(const Environment& environment, std::string_view parent, st
   }
 }
 
-/// Empty where the system does not say.
+/// Empty for one that runs a script or a command, which each task of a step may do, and where the
+/// system does not say.
 std::string name_of_parent() {
-  std::ifstream file(fmt::format("/proc/{}/comm", ::getppid()));
+  std::ifstream words(fmt::format("/proc/{}/cmdline", ::getppid()));
   std::string name;
-  std::getline(file, name);
-  return name;
+  std::getline(words, name, '\0');
+  for (std::string word; std::getline(words, word, '\0');) {
+    if (!word.starts_with('-') || word == "-c") {
+      return "";
+    }
+  }
+  return name.substr(name.rfind('/') + 1);
 }
 
 }  // namespace
