@@ -48,7 +48,7 @@ class FurtherOptimizer(StandIn):
                               "of its own, such as model.critic")
         self.leading, self._job, self._module, self._batch_size = leading, job, module, batch_size
         self._parameters, self._buffers = ([tensor for _, tensor in pairs] for pairs in (named, untrained))
-        self._steps, self._pending, self._rounds, self._has_mean = 0, 0, 0, False
+        self._steps, self._pending, self._rounds = 0, 0, 0
         self.takes_step, self.is_training = False, True
         refuse_other_steps(optimizer, self)
         self._wrapped = WrappedTensors(module, optimizer)
@@ -87,9 +87,7 @@ class FurtherOptimizer(StandIn):
         loss = self.leading.loss_of(closure)
         self.leading.expect_under_way()
         weight = self._weight(weight)
-        if self.shares_gradients and not self._has_mean:
-            self.synchronize(weight)
-        self._has_mean = False
+        self.synchronize(weight)
         self.takes_step = True
         try:
             self.optimizer.step()
@@ -105,12 +103,14 @@ class FurtherOptimizer(StandIn):
     step.hooked = True
 
     def synchronize(self, weight=None):
-        """As `DistributedOptimizer.synchronize`."""
+        """As `DistributedOptimizer.synchronize`. A `step` afterwards takes the mean again, of gradients that are equal then."""
         self._wrapped.expect_unchanged()
         weight = self._weight(weight)
         if not self.shares_gradients:
             return
-        finite = all(parameter.grad is None or _is_finite(parameter.grad) for parameter in self._parameters)
+        finite = all(map(self._has_finite_gradient, self._parameters))
+        if finite and self._job.size == 1:
+            return
         if not finite and self.leading.skips:
             weight = 0
         gradients = [_dense(parameter) for parameter in self._parameters]
@@ -119,7 +119,11 @@ class FurtherOptimizer(StandIn):
         for parameter, part, flag in zip(self._parameters, parts, flags):
             parameter.grad = _as_gradient(parameter, part) if flag else None
         self._expect_finite(parts)
-        self._has_mean = True
+
+    def _has_finite_gradient(self, parameter):
+        """A worker by itself does not wait for a device to look."""
+        is_looked_at = self._job.size > 1 or parameter.device.type == "cpu"
+        return parameter.grad is None or not is_looked_at or _is_finite(parameter.grad)
 
     def _mean(self, tensors, weight, flags):
         """Of tensors like `_everything`, and flags of the parameters. Buffers get it at once."""
