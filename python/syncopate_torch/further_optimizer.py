@@ -1,12 +1,11 @@
 """Further optimizers of a job: of a generator beside a discriminator, or of an actor beside a critic."""
 import contextlib
-import copy
-import math
 
 import torch
 
 from syncopate_torch.errors import ConfigError, NotFinite
 from syncopate_torch.flat import expect_apart, frozen_tensors, trained_tensors, untrained_tensors
+from syncopate_torch.gradients import is_finite
 from syncopate_torch.job_steps import refuse_other_steps
 from syncopate_torch.objects import shared_object
 from syncopate_torch.replica import expect_parameters
@@ -20,6 +19,8 @@ from syncopate_torch.wrapped import WrappedTensors
 # Those in which a mean needs nobody but the workers, at steps that are known.
 _SCHEMES = ("ssgd", "local-sgd")
 _USUAL_LOCAL_STEPS = 10
+# Options of rounds that only the engine knows.
+_OF_ROUNDS = {"global-lr", "drift-correction", "local-rate"}
 
 
 class FurtherOptimizer(StandIn):
@@ -38,6 +39,7 @@ class FurtherOptimizer(StandIn):
         if leading.scheme not in _SCHEMES and job.size > 1:
             raise ConfigError(f"the job trains with an optimizer already, and under {leading.scheme} it takes no other one: choose "
                               "ssgd or local-sgd, or give one optimizer the parameters of both modules")
+        _expect_plain_means(leading.options)
         super().__init__(optimizer)
         named, untrained = trained_tensors(module), untrained_tensors(module)
         expect_parameters(optimizer, named)
@@ -123,7 +125,7 @@ class FurtherOptimizer(StandIn):
     def _has_finite_gradient(self, parameter):
         """A worker by itself does not wait for a device to look."""
         is_looked_at = self._job.size > 1 or parameter.device.type == "cpu"
-        return parameter.grad is None or not is_looked_at or _is_finite(parameter.grad)
+        return parameter.grad is None or not is_looked_at or is_finite(parameter.grad)
 
     def _mean(self, tensors, weight, flags):
         """Of tensors like `_everything`, and flags of the parameters. Buffers get it at once."""
@@ -158,7 +160,7 @@ class FurtherOptimizer(StandIn):
 
     def _expect_finite(self, tensors):
         """All workers raise it together. A loss scale decides by itself."""
-        if not self._job.scales_loss and not all(_is_finite(tensor) for tensor in tensors):
+        if not self._job.scales_loss and not all(is_finite(tensor) for tensor in tensors):
             raise NotFinite(f"a value of the module of {type(self.optimizer).__name__}, a further optimizer of the job, is not finite "
                             f"after {self._steps} steps of it: lower the learning rate, or look at the data of that step")
 
@@ -186,7 +188,7 @@ class FurtherOptimizer(StandIn):
         self._synchronized.release()
         self.is_training = False
 
-    # Of the training, which is that of the leading optimizer, too.
+    # What follows is the leading optimizer's: a job has one training.
 
     def finish(self):
         """As `DistributedOptimizer.finish`, for all optimizers of the job."""
@@ -208,7 +210,7 @@ class FurtherOptimizer(StandIn):
         return self.leading.replica_set(tensors)
 
     def no_sync(self):
-        """A context for the backward passes of a step but its last one. Gradients add up until `step` anyway."""
+        """An empty context: gradients leave in `step`."""
         return contextlib.nullcontext()
 
     def expect(self, weight):
@@ -243,9 +245,7 @@ class FurtherOptimizer(StandIn):
 
     def job_state(self):
         """For `Job.state_dict`."""
-        module = {name: value.detach().clone() if torch.is_tensor(value) else copy.deepcopy(value)
-                  for name, value in self._module.state_dict().items()}
-        return {"module": module, "optimizer": copy.deepcopy(self.optimizer.state_dict())}
+        return self.saved_with(self._module)
 
     def take_job_state(self, state, _same_size):
         self._module.load_state_dict(state["module"])
@@ -272,10 +272,11 @@ def _as_gradient(parameter, part):
     return part.to(parameter.device, parameter.dtype).clone()
 
 
-def _is_finite(tensor):
-    values = tensor.detach()
-    values = values.coalesce().values() if values.is_sparse else values
-    return math.isfinite(float(values.sum(dtype=torch.float64))) or bool(values.isfinite().all())
+def _expect_plain_means(options):
+    given = sorted(_OF_ROUNDS & set(options))
+    if given:
+        raise ConfigError(f"option {given[0]} has no effect on a further optimizer of a job, which takes plain means: leave it out, or "
+                          "give one optimizer the parameters of both modules")
 
 
 def _expect_floats(named):

@@ -68,7 +68,7 @@ class FlatGradients:
         self._show(flags, absent=lambda _parameter: None)
 
     def are_all_finite(self):
-        return _is_finite(self.vector.values)
+        return is_finite(self.vector.values)
 
     def skip(self):
         """The vector is zero now, and the library finds values that are not finite in the next step."""
@@ -119,9 +119,9 @@ class OwnGradients:
         if self._params.vector.values.device.type != "cpu":
             return True  # to look would make the script wait for the device
         if self._parts is not None:
-            return _is_finite(next(self._parts))
+            return is_finite(next(self._parts))
         given = (parameter.grad for parameter in self._params.tensors)
-        return all(_is_finite(gradient) for gradient in given if gradient is not None)
+        return all(is_finite(gradient) for gradient in given if gradient is not None)
 
 
 def _copy_gradient(parameter, view):
@@ -144,8 +144,8 @@ def _zero(params, set_to_none):
             parameter.grad.zero_()
 
 
-def _is_finite(values):
-    """Sums of finite values may be infinite."""
+def is_finite(values):
+    """Whether all values of a tensor are. Sums of finite values may be infinite."""
     values = values.detach()
     values = values._values() if values.is_sparse else values
     return math.isfinite(float(values.sum())) or bool(values.isfinite().all())

@@ -1,5 +1,5 @@
-"""Where rank 0 leaves the coordinator and the key of a job for the other ranks of its host: torch's store shows what it has to
-whoever reaches its port, other users of the host among them."""
+"""Where rank 0 leaves the coordinator and the key of a job for the other ranks of its host: any process that reaches the port of
+torch's store reads what the store has, those of other users among them."""
 import os
 import pathlib
 import re

@@ -1,6 +1,5 @@
 """The optimizer of a training script, whose steps are those of the job."""
 import contextlib
-import copy
 import ctypes
 import os
 import time
@@ -411,10 +410,7 @@ class DistributedOptimizer(StandIn):
 
     def job_state(self):
         """The module, the optimizer and the samples so far, for `Job.state_dict`."""
-        module = {name: value.detach().clone() if torch.is_tensor(value) else copy.deepcopy(value)
-                  for name, value in self._module.state_dict().items()}
-        return {"module": module, "optimizer": copy.deepcopy(self.optimizer.state_dict()), "samples": self.samples,
-                "begun": self._begun, "moment": self._moment()}
+        return {**self.saved_with(self._module), "samples": self.samples, "begun": self._begun, "moment": self._moment()}
 
     def _moment(self):
         """What the states of all workers have in common that are of one moment."""

@@ -101,8 +101,8 @@ def _join_by_store(store, rank, size, close, scheme=None, options=None, timeout=
 
 
 def _joined(store, entry, join, in_file=False):
-    """The job of the coordinator that the store names, itself or by a file (`key_file`). A store that outlives an attempt, as that of torchrun does where it
-    restarts ranks, may still name the coordinator of the attempt before: while nobody answered there, rank 0 has named another one.
+    """The job of the coordinator that the store names, itself or by a file (`key_file`). A store that outlives an attempt, as
+    that of torchrun does where it restarts ranks, may still name the coordinator of the attempt before: while nobody answered there, rank 0 has named another one.
     Errors: those of the connection."""
     while True:
         named = store.get(_COORDINATOR)

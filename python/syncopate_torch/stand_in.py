@@ -1,4 +1,6 @@
 """An optimizer of torch.optim that stands for another one."""
+import copy
+
 import torch
 
 from syncopate_torch.errors import ConfigError
@@ -44,3 +46,9 @@ class StandIn(torch.optim.Optimizer):
     def load_state_dict(self, state):
         """Gives the optimizer of torch.optim a state that `state_dict` has returned."""
         self.optimizer.load_state_dict(state)
+
+    def saved_with(self, module):
+        """Copies of the states of the module that it trains, and of its own."""
+        values = {name: value.detach().clone() if torch.is_tensor(value) else copy.deepcopy(value)
+                  for name, value in module.state_dict().items()}
+        return {"module": values, "optimizer": copy.deepcopy(self.optimizer.state_dict())}

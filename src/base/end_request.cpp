@@ -9,7 +9,7 @@ namespace syncopate {
 namespace {
 
 volatile std::sig_atomic_t requested = 0;
-/// Of the first request: the user's signal, where a supervisor passes it on, or its sender.
+/// The first request: the user's signal, which a supervisor passes on, or its sender.
 volatile std::sig_atomic_t passed_on = 0;
 volatile std::sig_atomic_t signal_of_user = 0;
 volatile std::sig_atomic_t sender = 0;

@@ -83,7 +83,7 @@ class PngReader {
   png_infop info_;
 };
 
-/// Of values of 16 bits, high byte first, the high bytes.
+/// The high bytes of values of 16 bits, which come first.
 std::vector<std::uint8_t> high_bytes(const std::vector<std::uint8_t>& values) {
   std::vector<std::uint8_t> high;
   high.reserve(values.size() / 2);

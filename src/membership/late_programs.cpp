@@ -9,7 +9,7 @@ namespace {
 /// The longest time between two heartbeats in which a process was not stopped.
 constexpr Duration longest_pause = std::chrono::seconds(2);
 constexpr Duration news_every = std::chrono::minutes(1);
-/// Of the usual time between two steps, and of the time in which a program is late.
+/// How many usual times between two steps make a program late, and how many such times give it up.
 constexpr int patience = 20;
 
 /// Its loop has the turn, and does not wait for others by itself.

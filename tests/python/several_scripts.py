@@ -89,7 +89,7 @@ def averages():
 
 
 def unused():
-    """A parameter of the further module that no worker uses, and one that the second worker uses alone."""
+    """No worker uses one parameter of the further module, and only the second worker uses another one."""
     job = syncopate.init("ssgd")
     _, points, generator, _ = problem()
     torch.manual_seed(7)
@@ -104,7 +104,7 @@ def unused():
 
 
 def refused(what):
-    job = syncopate.init("esync" if what == "scheme" else "ssgd")
+    job = syncopate.init(*{"scheme": ("esync",), "rounds": ("local-sgd", {"global-lr": "0.5"})}.get(what, ("ssgd",)))
     _, points, generator, discriminator = problem()
     first, second = optimizers_of(generator, discriminator)
     leading = job.DistributedOptimizer(first, generator, batch_size=8)

@@ -16,6 +16,7 @@ from script_cases import ScriptTest
 LOCAL_STEPS = 2
 REFUSALS = {
     "scheme": ("ConfigError", "under esync it takes no other one: choose ssgd or local-sgd, or give one optimizer"),
+    "rounds": ("ConfigError", "option global-lr has no effect on a further optimizer of a job"),
     "parameters": ("ConfigError", "this module has parameters that another optimizer of the job trains"),
     "options": ("ConfigError", "scheme: the job trains already, and a further optimizer has the scheme and the options of the first"),
     "rates": ("ConfigError", "workers step with optimizers of different settings"),

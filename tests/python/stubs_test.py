@@ -30,7 +30,7 @@ class Types(unittest.TestCase):
         hidden = {"handle", "follow_samples", "follow", "keep_state", "job_state", "take_job_state", "trains", "replica_set",
                   "summary_row", "batches", "own_generator", "resume", "expect_no_pass",
                   "expect_step_size", "expect_same_moment", "ends_first",
-                  "steps_taken", "leading", "is_under_way", "expect_under_way", "take_further", "holds", "weight_of_step", "weight_in_mean"}
+                  "steps_taken", "leading", "is_under_way", "expect_under_way", "take_further", "holds", "saved_with", "weight_of_step", "weight_in_mean"}
         self.assertEqual({name for name in own if not name.startswith("_")} - hidden, listed)
         for member in functions:
             found = getattr(source, member.name)

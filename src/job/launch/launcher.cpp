@@ -106,7 +106,7 @@ std::optional<mpi::Library> library_of(const Environment& environment, const Sig
   return environment("PMI_RANK").empty() ? std::nullopt : std::optional(mpi::Library::mpich);
 }
 
-/// Of all tasks of such a step the first one alone has the terminal; the others have ended.
+/// Only the first task of such a step has the terminal; the others have ended.
 void expect_no_shell(const Environment& environment, std::string_view parent, std::uint32_t size) {
   const bool is_a_task = parent.empty() || parent == "slurmstepd";
   if (!is_a_task && !environment("SLURM_PTY_PORT").empty()) {

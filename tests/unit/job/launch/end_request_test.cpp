@@ -1,4 +1,4 @@
-// Goal:   a coordinator knows who has requested the end of its job.
+// Goal:   a coordinator names the user or the process that has requested the end of its job.
 // Method: processes that send each other the signals, and pipes.
 
 #include "base/end_request.hpp"
