@@ -8,6 +8,10 @@ def register():
 
     if not distributed.is_available() or hasattr(distributed.Backend, "SYNCOPATE"):
         return
+    options = getattr(distributed.distributed_c10d, "_DistributedBackendOptions", None)
+    if hasattr(options, "enable_reconfigure"):  # torch 2.14
+        distributed.Backend.register_backend("syncopate", _group_with_options, extended_api=True, devices=["cpu", "cuda"])
+        return
     try:
         distributed.Backend.register_backend("syncopate", _group_of, devices=["cpu", "cuda"])
     except TypeError:  # torch 1.13 knows no devices
@@ -18,3 +22,9 @@ def _group_of(*arguments):
     from syncopate_torch.backend import ProcessGroup
 
     return ProcessGroup.of(*arguments)
+
+
+def _group_with_options(*arguments):
+    from syncopate_torch.backend import ProcessGroup
+
+    return ProcessGroup.with_options(*arguments)

@@ -1,7 +1,7 @@
 """The backend "syncopate" of torch.distributed: `init_process_group("syncopate")`, and a stock script runs on.
 
-Collectives take any dense tensor: what is not on the CPU, or has gaps, is copied there and back, unless the script gives
-the device a backend of its own.
+Collectives take any dense tensor, and `all_reduce` a sparse one, too. What is not on the CPU, or has gaps, is copied there
+and back, unless the script gives the device a backend of its own.
 """
 import ctypes
 import os
@@ -16,12 +16,13 @@ from torch._C._distributed_c10d import AllgatherOptions
 from syncopate_torch import _c, checks
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.futures import CallbackThread
-from syncopate_torch.group import (bytes_of, host_values, opened_group, operation, receiver_among, root_among,
+from syncopate_torch.group import (bytes_of, divide, host_values, opened_group, operation, receiver_among, root_among,
                                    say_type, sender_among, values)
 from syncopate_torch.kept_works import KeptWorks
 from syncopate_torch.mixed import backends_of, by_device, group_for, is_known, recorded
 from syncopate_torch.rendezvous import job_of_group
 from syncopate_torch.signatures import also_plain
+from syncopate_torch.sparse_sum import SparseSum
 from syncopate_torch.untraced import keep_dynamo_out, untraced
 from syncopate_torch.works import Receive, Work
 
@@ -30,6 +31,7 @@ _SUM = distributed.ReduceScatterOptions()
 _ReduceOp = distributed.ReduceOp
 _OPERATIONS = [(_ReduceOp.SUM, "sum"), (_ReduceOp.AVG, "mean"), (_ReduceOp.PRODUCT, "product"), (_ReduceOp.MIN, "min"),
                (_ReduceOp.MAX, "max"), (_ReduceOp.BAND, "and"), (_ReduceOp.BOR, "or"), (_ReduceOp.BXOR, "xor")]
+_NOT_RECONFIGURED = "the members of a process group of syncopate do not change: leave out enable_reconfigure, or choose another backend"
 # Of truth values, each a byte of 0 or 1.
 _OF_TRUTH = {"sum": "max", "product": "min"}
 
@@ -60,6 +62,13 @@ class ProcessGroup(distributed.ProcessGroup):
     def of(store, rank, size, timeout):
         """What torch.distributed calls for each member of a new group."""
         return ProcessGroup(store, rank, size, timeout)
+
+    @staticmethod
+    def with_options(options, _backend_options):
+        """What torch 2.14 calls. Errors: ConfigError, for a group whose members may change."""
+        if options.enable_reconfigure:
+            raise ConfigError(_NOT_RECONFIGURED)
+        return ProcessGroup(options.store, options.group_rank, options.group_size, options.timeout)
 
     def getBackendName(self):  # noqa: N802 (torch's name)
         return "syncopate"
@@ -112,6 +121,20 @@ class ProcessGroup(distributed.ProcessGroup):
     def shutdown(self):
         self._close()
 
+    #: What torch 2.14 asks for: whether the members of a group may change.
+    supports_reconfigure = False
+
+    def get_reconfigure_handle(self):
+        raise ConfigError(_NOT_RECONFIGURED)
+
+    def reconfigure(self, opts):  # noqa: ARG002 (torch's)
+        raise ConfigError(_NOT_RECONFIGURED)
+
+    def abort(self):
+        """Ends what is under way, which can only end with the job; waits for it raise an error. What
+        `torch.distributed.distributed_c10d._abort_process_group` calls."""
+        self._close()
+
     def of_device(self, device):
         """The process group for a kind of device, where the script has given it another backend; else None."""
         if device not in self._of_device:
@@ -123,7 +146,7 @@ class ProcessGroup(distributed.ProcessGroup):
     @by_device
     def allreduce(self, tensors, opts):
         op = _name_of(opts.reduceOp)
-        return self._each(tensors, lambda tensor: self._reduction("allreduce", tensor, op))
+        return self._each(tensors, lambda tensor: self._allreduction(tensor, op))
 
     @by_device
     def allreduce_coalesced(self, tensors, opts=None):
@@ -328,20 +351,26 @@ class ProcessGroup(distributed.ProcessGroup):
         handle = self._begin("broadcast", host.data_ptr(), bytes_of(host), root, of=host)
         return self._work(handle, [tensor], lambda: _copy_back(host, tensor))
 
+    def _allreduction(self, tensor, op):
+        if tensor.layout == torch.sparse_coo:
+            return self._kept(SparseSum(self, tensor, op, self._callbacks))
+        return self._reduction("allreduce", tensor, op)
+
     def _reduction(self, name, tensor, op, *root):
-        if tensor.is_sparse:
-            raise ConfigError("backend syncopate reduces dense tensors; make the gradient dense: sparse=False of the "
-                              "Embedding")
         host = host_values(tensor)
         numbers, code, mean = _numbers_of(host, op)
         handle = self._begin(name, numbers.data_ptr(), *values(numbers), code, *root)
 
         def finish():
             if mean and (not root or root[0] == self._own_rank):
-                _divide(numbers, self._own_size)
+                divide(numbers, self._own_size)
             _copy_back(host, tensor)
 
         return self._work(handle, [tensor], finish)
+
+    def gathered(self, own):
+        """A work whose result is the tensors of all ranks."""
+        return self._allgather([torch.empty_like(own) for _ in range(self._own_size)], own)
 
     def _allgather(self, places, own):
         checks.expect_one_for_each("all_gather", "output", places, own, self._own_size)
@@ -357,7 +386,7 @@ class ProcessGroup(distributed.ProcessGroup):
 
         def finish():
             if mean:
-                _divide(numbers, self._own_size)
+                divide(numbers, self._own_size)
             place.copy_(own)
 
         return self._work(handle, [place], finish, whole)
@@ -413,11 +442,6 @@ def _numbers_of(host, op):
     if op == "mean" and host.dtype == torch.bool:
         raise ConfigError(f"ReduceOp.AVG is for numbers, found {host.dtype}; use MAX (any) or MIN (all)")
     return numbers, operation("sum" if op == "mean" else op), op == "mean"
-
-
-def _divide(numbers, count):
-    """In place. Integers are rounded towards zero, as those of NCCL are."""
-    numbers.div_(count, rounding_mode=None if numbers.is_floating_point() else "trunc")
 
 
 def _copy_all(places, arrived):

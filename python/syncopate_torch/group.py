@@ -248,6 +248,11 @@ def values(tensor):
     return tensor.numel(), TYPES[tensor.dtype]
 
 
+def divide(numbers, count):
+    """In place. Integers are rounded towards zero, as those of NCCL are."""
+    numbers.div_(count, rounding_mode=None if numbers.is_floating_point() else "trunc")
+
+
 def host_values(tensor):
     """The values next to each other in the memory of the host: the tensor's own, where they are so already.
     Errors: ConfigError, for what is no tensor, for a sparse one, and for one that stands for others, such as a DTensor."""

@@ -130,6 +130,48 @@ def zero_redundancy(group):
     return values
 
 
+def sparse_embedding(group, *further):
+    """Ranks use different rows, and different numbers of them."""
+    torch.manual_seed(7)
+    table = torch.nn.EmbeddingBag(30, 5, sparse=True)
+    model = DistributedDataParallel(torch.nn.Sequential(table, *further), process_group=group)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(STEPS):
+        torch.manual_seed(100 * dist.get_rank() + step)
+        optimizer.zero_grad()
+        model(torch.randint(30, (2 + dist.get_rank(), 4))).pow(2).mean().backward()
+        optimizer.step()
+    assert table.weight.grad.is_sparse
+    return parameters_of(model)
+
+
+def sparse_embedding_beside_dense_layers(group):
+    torch.manual_seed(8)
+    return sparse_embedding(group, torch.nn.Linear(5, 5), torch.nn.Tanh())
+
+
+def sparse_sums():
+    """Of several shapes and types; one rank has nothing; two are under way at once, from several threads of order."""
+    dist.init_process_group("syncopate")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(rank)
+    cases = [torch.randint(-2, 3, (7, 6)).float().to_sparse(), torch.randint(-1, 2, (4, 3, 2)).double().to_sparse(2),
+             (torch.eye(5) * (rank == 0)).to_sparse(), torch.zeros(3, 2).to_sparse(), torch.randint(9, (11,)).to_sparse(),
+             torch.sparse_coo_tensor([[1, 1, rank]], [1.0, 2.0, 3.0], (4,))]
+    expected = [case.to_dense() for case in cases]
+    works = [dist.all_reduce(case, async_op=True) for case in cases]
+    for dense in expected:
+        dist.all_reduce(dense)
+    works[-1].get_future().wait()
+    for work in works:
+        work.wait()
+    mean = torch.tensor([2.0 * rank, 0.0]).to_sparse()
+    dist.all_reduce(mean, op=dist.ReduceOp.AVG)
+    mean *= 3 / (size - 1)
+    say(rank=rank, equal=[case.is_sparse and torch.equal(case.to_dense(), dense) for case, dense in zip(cases, expected)],
+        mean=mean.to_dense().tolist())
+
+
 def loses_a_rank_in_a_backward_pass():
     """Rank 1 ends in the middle; what rank 0 catches is torch's."""
     dist.init_process_group("syncopate")

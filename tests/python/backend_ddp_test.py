@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Goal:   what DistributedDataParallel offers works on backend "syncopate" as on Gloo; its errors have a class, and its
+"""Goal:   what DistributedDataParallel offers, sums of sparse tensors among it, works on backend "syncopate" as on Gloo; its errors have a class, and its
         collectives a name in a profiler.
 Method: backend_ddp_scripts.py under `syncopate run`: the same training on both in one process, parameters to 1e-6.
 """
@@ -33,6 +33,15 @@ class Features(DdpTest):
 
     def test_hooks(self):
         self.beside_gloo("allreduce_hook", "fp16_compress_hook", "power_sgd_hook", "own_hook")
+
+    def test_sparse_gradients(self):
+        self.beside_gloo("sparse_embedding", "sparse_embedding_beside_dense_layers")
+
+    def test_sums_of_sparse_tensors(self):
+        for ranks in (2, 3):
+            said = self.facts(self.launch(ranks, "sparse_sums"))
+            self.assertEqual([facts["equal"] for facts in said], [[True] * 6] * ranks)
+            self.assertEqual([facts["mean"] for facts in said], [[3.0, 0.0]] * ranks)
 
     def test_power_sgd_hook_with_many_buckets_gives_all_ranks_the_same(self):
         said = self.facts(self.launch(3, "many_buckets_of_power_sgd"))

@@ -1,6 +1,7 @@
 """Scripts with mistakes for backend_misuse_test.py: backend_misuse_scripts.py NAME."""
 import inspect
 import threading
+import types
 
 import syncopate_torch
 import torch
@@ -32,7 +33,10 @@ def types_and_operations():
         "mean of truth": lambda: dist.all_reduce(truth, op=dist.ReduceOp.AVG),
         "bits": lambda: dist.all_reduce(torch.ones(3), op=dist.ReduceOp.BOR),
         "complex": lambda: dist.reduce(torch.ones(3, dtype=torch.complex64), 0, op=dist.ReduceOp.PRODUCT),
-        "sparse": lambda: dist.all_reduce(torch.ones(3).to_sparse()),
+        "sparse": lambda: dist.broadcast(torch.ones(3).to_sparse(), 0),
+        "sparse maximum": lambda: dist.all_reduce(torch.ones(3).to_sparse(), op=dist.ReduceOp.MAX),
+        "sparse shapes": lambda: dist.all_reduce(torch.ones(3 + dist.get_rank()).to_sparse()),
+        "sparse dimensions": lambda: dist.all_reduce(torch.ones(3, 2).to_sparse(1 + dist.get_rank())),
         "tag": lambda: dist.isend(torch.ones(3), to, tag=5000),
         "root": lambda: dist.broadcast(torch.ones(3), -1),
     })
@@ -93,6 +97,27 @@ def destroyed():
         "evaluation": lambda: model(torch.ones(4, 6)),
     })
     say(rank=rank, evaluated=list(model.module(torch.ones(4, 6)).shape), **found)
+
+
+def aborted():
+    """A collective that rank 1 does not call; and what torch 2.14 asks of groups whose members may change."""
+    dist.init_process_group("syncopate")
+    rank, group = dist.get_rank(), dist.group.WORLD
+    found = {"supports": group.supports_reconfigure, **refused({
+        "reconfigure": lambda: group.reconfigure(None),
+        "handle": group.get_reconfigure_handle,
+        "option": lambda: type(group).with_options(types.SimpleNamespace(enable_reconfigure=True), None),
+    })}
+    dist.barrier()
+    error = None
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(2), async_op=True)
+        group.abort()
+        try:
+            work.wait()
+        except syncopate_torch.Error as caught:
+            error = type(caught).__name__
+    say(rank=rank, error=error, **found)
 
 
 def end(group):

@@ -50,7 +50,10 @@ class Arguments(MisuseTest):
                 "mean of truth": r"AVG is for numbers, found torch\.bool; use MAX \(any\) or MIN \(all\)",
                 "bits": "reduce integers",
                 "complex": "complex values have SUM and AVG, found product: reduce torch.view_as_real",
-                "sparse": "make the gradient dense",
+                "sparse": r"takes dense tensors, found a sparse one: call to_dense\(\)",
+                "sparse maximum": r"a sparse tensor has SUM and AVG, found max: call to_dense\(\)",
+                "sparse shapes": r"of one shape, found \[3\] with 1 sparse dimension on rank 0 and \[4\] with 1 sparse dimension on",
+                "sparse dimensions": r"found \[3, 2\] with 1 sparse dimension on rank 0 and \[3, 2\] with 2 sparse dimensions on",
                 "tag": "from 0 to 4095, found 5000",
                 "root": "root -1 is no worker of this group, which has 2",
             })
@@ -67,6 +70,14 @@ class Ends(MisuseTest):
         for facts in self.facts(self.launch(2, "destroyed")):
             self.expect(facts, dict.fromkeys(("collective", "barrier", "message", "evaluation"), message))
             self.assertEqual(facts["evaluated"], [4, 3])
+
+    def test_abort_ends_what_is_under_way(self):
+        first, second = self.facts(self.launch(2, "aborted"))
+        self.assertEqual((first["error"], second["error"]), ("Cancelled", None))
+        for facts in (first, second):
+            self.assertFalse(facts["supports"])
+            self.expect(facts, dict.fromkeys(("reconfigure", "handle", "option"),
+                                             "the members of a process group of syncopate do not change: leave out enable_reconf"))
 
     def test_a_callback_that_computes_after_the_end_of_its_group(self):
         for facts in self.facts(self.launch(2, "callback_after_the_end")):
