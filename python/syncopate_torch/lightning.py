@@ -17,9 +17,9 @@ from syncopate_torch.group import host_values
 from syncopate_torch.job import init
 from syncopate_torch.lightning_callback import FirstCallback
 from syncopate_torch.lightning_environment import SyncopateEnvironment
-from syncopate_torch.lightning_package import (BatchSizeFinder, LearningRateFinder, ModelCheckpoint, ParallelStrategy,
-                                               StochasticWeightAveraging, Timer, extract_batch_size, is_overridden,
-                                               rank_zero_only)
+from syncopate_torch.lightning_package import (BaseFinetuning, BatchSizeFinder, LearningRateFinder, ModelCheckpoint,
+                                               ParallelStrategy, StochasticWeightAveraging, Timer, extract_batch_size,
+                                               is_overridden, rank_zero_only)
 from syncopate_torch.loaders import (has_length, order_of_the_job, overfit_loader, part_loader, resume_order,
                                      training_loader)
 from syncopate_torch.objects import shared_object
@@ -72,7 +72,7 @@ class SyncopateStrategy(ParallelStrategy):
         self._divides = False  # the samples of loaders
         self._place = (0, 0)  # of the training loader: the epoch, and the batches taken of it
         self._makes_optimizers = False
-        self._optimizer, self._groups = None, 0  # of the job; once
+        self._optimizer = None  # of the job; once
         self._steps_since_alignment = False
         self._in_step = False
         self.is_failing = False  # by an exception of this worker: it does nothing together with others
@@ -166,14 +166,15 @@ class SyncopateStrategy(ParallelStrategy):
             loader = self._loader
             known = order_of_the_job(loader) is not None
             size = getattr(loader, "batch_size", None) or (None if known else 1)
-            self._optimizer = self.job.DistributedOptimizer(self.optimizers[0], self.model, batch_size=size)
+            with _all_to_train(self.model, self._trainer.callbacks):
+                self._optimizer = self.job.DistributedOptimizer(self.optimizers[0], self.model, batch_size=size)
         return self._optimizer
 
     def on_train_start(self):
         if self._resume_loader():  # configure_optimizers asked for the loader, before the checkpoint was read
             iter(self._trainer.fit_loop._data_fetcher)
         self._expect_epochs()
-        self._groups = len(self.distributed_optimizer.param_groups)
+        _ = self.distributed_optimizer  # made with all workers
         self._trainer.callbacks.insert(0, FirstCallback(self))
         self._clip_means()
         self._share_log_dir()
@@ -340,7 +341,6 @@ class SyncopateStrategy(ParallelStrategy):
 
     def optimizer_step(self, optimizer, closure, model=None, **kwargs):  # noqa: ARG002 (there is one)
         module = model or self.lightning_module
-        self._expect_same_groups()
 
         def gradients():
             result = closure()
@@ -352,14 +352,6 @@ class SyncopateStrategy(ParallelStrategy):
         if module.automatic_optimization and epoch._num_ready_batches_reached():
             self._align("the end of an epoch")  # before a scheduler changes the rate
         return result
-
-    def _expect_same_groups(self):
-        found = len(self.optimizers[0].param_groups)
-        if found != self._groups:
-            raise ConfigError(f"the optimizer has {found} parameter groups, and began the training with {self._groups}: a job "
-                              "trains the parameters of the beginning; leave out callbacks such as BaseFinetuning that add "
-                              "groups later, and give configure_optimizers all groups, with a learning rate of 0 for those "
-                              "that are to be trained later")
 
     def _gradients_are_there(self, module):
         """After the backward passes, before hooks and clipping."""
@@ -480,6 +472,20 @@ class SyncopateStrategy(ParallelStrategy):
         if self._divides:
             self._trainer._accelerator_connector.use_distributed_sampler = True
         self._loader, self._divides = None, False
+
+
+@contextlib.contextmanager
+def _all_to_train(module, callbacks):
+    """In the block nothing is frozen, where a callback unfreezes layers later: the job trains what it begins with."""
+    unfreezes = any(isinstance(each, BaseFinetuning) for each in callbacks)
+    frozen = [each for each in module.parameters() if unfreezes and not each.requires_grad and each.dtype == torch.float32]
+    for each in frozen:
+        each.requires_grad_(True)
+    try:
+        yield
+    finally:
+        for each in frozen:
+            each.requires_grad_(False)
 
 
 def _has_statistics(module):

@@ -25,8 +25,9 @@ def _from_lightning(module, *names):
 
 (ParallelStrategy,) = _from_lightning("strategies", "ParallelStrategy")
 (ClusterEnvironment,) = _from_lightning("plugins.environments", "ClusterEnvironment")
-BatchSizeFinder, Callback, LearningRateFinder, ModelCheckpoint, StochasticWeightAveraging, Timer = _from_lightning(
-    "callbacks", "BatchSizeFinder", "Callback", "LearningRateFinder", "ModelCheckpoint", "StochasticWeightAveraging", "Timer")
+BaseFinetuning, BatchSizeFinder, Callback, LearningRateFinder, ModelCheckpoint, StochasticWeightAveraging, Timer = _from_lightning(
+    "callbacks", "BaseFinetuning", "BatchSizeFinder", "Callback", "LearningRateFinder", "ModelCheckpoint",
+    "StochasticWeightAveraging", "Timer")
 (extract_batch_size,) = _from_lightning("utilities.data", "extract_batch_size")
 (is_overridden,) = _from_lightning("utilities.model_helpers", "is_overridden")
 (rank_zero_only,) = _from_lightning("utilities.rank_zero", "rank_zero_only")

@@ -107,6 +107,10 @@ class Replica:
         """Whether a tensor is one of the module's parameters or buffers."""
         return self.params.holds(tensor) or self.buffers.holds(tensor)
 
+    def expect_trained(self, params):
+        """Errors: ConfigError, for one that is not in the flat vector."""
+        self._wrapped.expect_trained(params)
+
     def zero_gradients(self, set_to_none=True):
         self.grads.zero(set_to_none)
 

@@ -29,11 +29,14 @@ class StandIn(torch.optim.Optimizer):
         """Those of the optimizer of torch.optim."""
         return self.optimizer.defaults
 
-    def add_param_group(self, param_group):  # noqa: ARG002 (none is taken)
-        """Errors: ConfigError: the parameters that a job trains are those of the beginning."""
-        raise ConfigError("a DistributedOptimizer takes no further parameter group: a job trains the parameters that its "
-                          "optimizer begins with; add the group to the optimizer of torch.optim before "
-                          "job.DistributedOptimizer, with a learning rate of 0 until it is to be trained")
+    def add_param_group(self, param_group):
+        """Adds a group to the optimizer of torch.optim, on all workers before the same step: of parameters of the module that
+        had `requires_grad` when the training began, and that no group has yet.
+        Errors: ConfigError, for other parameters, and where a parameter server takes the steps."""
+        given = param_group["params"]
+        params = [given] if torch.is_tensor(given) else list(given)
+        self.expect_to_train(each[1] if isinstance(each, tuple) else each for each in params)
+        self.optimizer.add_param_group({**param_group, "params": params})
 
     def __getstate__(self):
         raise ConfigError("a DistributedOptimizer cannot be pickled or copied: it is this worker's part in a job; save its "

@@ -7,7 +7,8 @@ _BEFORE = "before DistributedOptimizer"
 
 
 class WrappedTensors:
-    """One that comes later would be in no flat vector: no worker would get its gradient. Refuses it.
+    """One that comes later would be in no flat vector: no worker would get its gradient. Refuses it. What is in one may be
+    frozen and unfrozen, and added to the optimizer.
 
     Buffers that are no part of the module's state (`persistent=False`), such as caches, may change; so may integers.
     """
@@ -21,18 +22,26 @@ class WrappedTensors:
         self._groups = self._groups_now()
 
     def expect_unchanged(self):
-        """Errors: ConfigError, which names a tensor that was replaced, added, removed, frozen or unfrozen."""
+        """Errors: ConfigError, which names a tensor that was replaced, added, removed, or unfrozen for the first time."""
         now = self._tensors_now()
         if not _same(now.values(), self._tensors.values()):
             self._expect_same(now)
         if self._trained_now() != self._trained:
             for (name, tensor), trained in zip(self._tensors.items(), self._trained):
-                if tensor.requires_grad != trained:
-                    raise ConfigError(f"{name} was {'frozen' if trained else 'unfrozen'} after the optimizer was made: "
-                                      f"call requires_grad_ {_BEFORE}, or set the learning rate of its group to 0 as "
-                                      "long as it is to stay")
+                if tensor.requires_grad and not trained:
+                    raise ConfigError(f"{name} was unfrozen after the optimizer was made, and would stay out of the training: "
+                                      f"let all that is ever to be trained have requires_grad {_BEFORE}, and freeze "
+                                      "afterwards what is to stay for a while")
         if not _same(self._groups_now(), self._groups):
-            self._expect_same_groups()
+            self._take_groups()
+
+    def expect_trained(self, parameters):
+        """Before they come into a group of the optimizer. Errors: ConfigError, for one that the job does not train."""
+        known = {id(tensor) for tensor, trained in zip(self._tensors.values(), self._trained) if trained}
+        for parameter in parameters:
+            if id(parameter) not in known:
+                raise ConfigError(f"the optimizer has got a parameter of {parameter.numel()} values that the job does not train: "
+                                  f"let it be a parameter of the module, and have requires_grad, {_BEFORE}")
 
     def expect_in_place(self, tensors):
         """Errors: ConfigError, for one of some `FlatTensors` that is no longer in their vector."""
@@ -75,16 +84,16 @@ class WrappedTensors:
                 raise ConfigError(f"{name}, which the optimizer was made with, is no longer in the module: change the "
                                   f"module {_BEFORE}")
 
-    def _expect_same_groups(self):
-        known, now = ({id(parameter) for parameter in each} for each in (self._groups, self._groups_now()))
-        for parameter in self._groups_now():
-            if id(parameter) not in known:
-                raise ConfigError(f"the optimizer has got a parameter of {parameter.numel()} values that it was not wrapped "
-                                  f"with: add all groups and parameters {_BEFORE}")
+    def _take_groups(self):
+        """Groups that have come. Errors: ConfigError, for a parameter that the job does not train, or that has gone."""
+        groups = self._groups_now()
+        earlier, now = ({id(parameter) for parameter in each} for each in (self._groups, groups))
+        self.expect_trained(parameter for parameter in groups if id(parameter) not in earlier)
         for parameter in self._groups:
             if id(parameter) not in now:
                 raise ConfigError(f"the optimizer has lost a parameter of {parameter.numel()} values that it was wrapped "
                                   f"with: change its groups {_BEFORE}")
+        self._groups = groups
 
 
 def _same(now, then):

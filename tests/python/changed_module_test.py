@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Goal:   a module or an optimizer that gets other tensors after it was wrapped is refused at the next step, by the name
-        of the tensor; what changes in place trains on.
+        of the tensor; what changes in place trains on, and so does what is frozen for a while or comes into the optimizer.
 Method: jobs of this process; each change alone.
 """
 import copy
@@ -48,23 +48,44 @@ class ChangedModule(unittest.TestCase):
         self.module[1] = torch.nn.Identity()
         self.assert_refused("1.weight, which the optimizer was made with, is no longer in the module")
 
-    def test_a_parameter_that_is_frozen_or_unfrozen(self):
-        self.module[0].bias.requires_grad_(False)
-        self.assert_refused("0.bias was frozen after the optimizer was made: call requires_grad_ before")
-        self.module[0].bias.requires_grad_(True)
+    def test_a_parameter_that_is_frozen_for_a_while(self):
+        bias = self.module[0].bias
+        bias.requires_grad_(False)
+        before = bias.tolist()
         self.step()
+        self.assertEqual(bias.tolist(), before)
+        bias.requires_grad_(True)
+        self.step()
+        self.assertNotEqual(bias.tolist(), before)
+
+    def test_a_parameter_that_was_frozen_at_first_stays_so(self):
         half_frozen = torch.nn.Linear(6, 3)
         half_frozen.weight.requires_grad_(False)
         optimizer = syncopate.Job().DistributedOptimizer(torch.optim.SGD([half_frozen.bias], lr=0.1), half_frozen,
                                                          batch_size=4)
         optimizer.step()
+        with self.assertRaisesRegex(syncopate.ConfigError, "a parameter of 18 values that the job does not train"):
+            optimizer.add_param_group({"params": half_frozen.weight})
         half_frozen.weight.requires_grad_(True)
-        with self.assertRaisesRegex(syncopate.ConfigError, "^weight was unfrozen"):
+        with self.assertRaisesRegex(syncopate.ConfigError, "^weight was unfrozen after .* freeze afterwards what is to stay"):
             optimizer.step()
+
+    def test_a_group_that_comes_later(self):
+        optimizer = syncopate.Job().DistributedOptimizer(torch.optim.SGD(self.module[1].parameters(), lr=0.1), self.module,
+                                                         batch_size=4)
+        before = self.module[0].weight.tolist()
+        for added in (False, True):
+            if added:
+                optimizer.add_param_group({"params": self.module[0].parameters(), "lr": 0.2})
+            optimizer.zero_grad()
+            self.module(torch.rand(4, 6)).square().sum().backward()
+            optimizer.step()
+            self.assertEqual(self.module[0].weight.tolist() != before, added)
+        self.assertEqual([group["lr"] for group in optimizer.param_groups], [0.1, 0.2])
 
     def test_an_optimizer_that_gets_or_loses_parameters(self):
         self.sgd.add_param_group({"params": [torch.ones(7, requires_grad=True)]})
-        self.assert_refused("the optimizer has got a parameter of 7 values that it was not wrapped with: add all groups")
+        self.assert_refused("the optimizer has got a parameter of 7 values that the job does not train: let it be a parameter")
         self.sgd.param_groups.pop()
         self.step()
         self.sgd.param_groups[0]["params"].pop()

@@ -446,12 +446,18 @@ def refused_without_a_length():
     calls.say(rank=job.rank, refused=refusals)
 
 
-def unfreezes():
+def unfreezes(scheme):
     class Trainable(Points):
         def configure_optimizers(self):
+            self.first, self.has_moved = self.network[0].weight.tolist(), []
             return torch.optim.SGD([each for each in self.parameters() if each.requires_grad], lr=0.1)
 
-    trainer("ssgd", callbacks=[Unfreezes()]).fit(Trainable(), DataLoader(dataset(), batch_size=4))
+        def on_train_epoch_end(self):
+            self.has_moved.append(self.network[0].weight.tolist() != self.first)
+
+    training, model = trainer(scheme, epochs=2, callbacks=[Unfreezes()]), Trainable()
+    training.fit(model, DataLoader(dataset(), batch_size=4))
+    say(training, model, has_moved=model.has_moved)
 
 
 def by_steps():

@@ -245,11 +245,12 @@ if TORCH >= (2, 0):
                     self.assertIn(f"an epoch of leased samples has no length, so {found} is not possible; choose ",
                                   facts["refused"].get(name, ""))
 
-        def test_parameters_that_a_callback_adds_later(self):
-            done = self.start([*self.python, SCRIPTS, "unfreezes"])
-            self.assertEqual(done.returncode, 1)
-            self.assertRegex(done.stderr, "ConfigError: the optimizer has 2 parameter groups, and began the training with 1: "
-                                          ".* BaseFinetuning .* give configure_optimizers all groups")
+        def test_a_layer_that_a_callback_unfreezes(self):
+            for scheme in ("ssgd", "esync"):
+                first, second = self.launched("unfreezes", scheme)
+                with self.subTest(scheme):
+                    self.assertEqual(first["parameters"], second["parameters"])
+                    self.assertEqual(first["has_moved"], [False, True])
 
         def test_what_is_not_possible_where_workers_take_unequal_steps(self):
             for name, pattern in (("by_steps", "so max_steps would come at different times; set max_epochs instead"),

@@ -79,6 +79,36 @@ def trains(scheme, name, use, *options):
     say(rank=job.rank, parameters=parameters_of(module), never=parameters_of(module.never), given_up=given_up)
 
 
+def unfreezing_steps(module, optimizer, ranks, step_of):
+    """The heads train alone in the first steps, the base with them afterwards, in a group of its own."""
+    module.base.requires_grad_(False)
+    for step in range(STEPS):
+        if step == STEPS // 2:
+            module.base.requires_grad_(True)
+            optimizer.add_param_group({"params": module.base.parameters(), "lr": 0.03})
+        optimizer.zero_grad(set_to_none=True)
+        for rank in ranks:
+            x, y = samples_of(step, rank)
+            getattr(optimizer, "expect", int)(len(x))
+            (functional.cross_entropy(module(x, 0), y) * (len(x) / 8 if len(ranks) > 1 else 1)).backward()
+        step_of(len(x))
+
+
+def unfreezes(scheme, *options):
+    job = syncopate.init(scheme, options=dict(option.split("=") for option in options))
+    module = problem()[2]
+    heads = torch.optim.SGD(module.heads.parameters(), lr=0.1, momentum=0.9)
+    optimizer = job.DistributedOptimizer(heads, module, batch_size=8)
+    first = parameters_of(module.base)
+    try:
+        unfreezing_steps(module, optimizer, [job.rank], lambda count: optimizer.step(weight=count))
+    except syncopate.ConfigError as error:
+        say(rank=job.rank, refused=str(error))
+        raise SystemExit(0) from None
+    optimizer.finish()
+    say(rank=job.rank, parameters=parameters_of(module), has_moved=parameters_of(module.base) != first)
+
+
 def in_torch(use):
     """What DistributedDataParallel makes of the same samples in equal parts, and this package with the job's ranks."""
     rank = int(os.environ["RANK"])

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Goal:   a parameter that no backward pass has used does not move, in a job of one worker and of two, under every scheme and
         every optimizer of torch.optim: not even by a weight decay, a momentum or the moments of Adam. One that some workers
-        have used moves as one process would move it, which has the samples of all, and as in DistributedDataParallel.
+        have used moves as one process would move it, which has the samples of all, and as in DistributedDataParallel; so
+        does a layer that is frozen at first, and whose parameters come into the optimizer later.
 Method: a module of several heads, trained with one worker as without a job, bit by bit, and with two by unused_scripts.py,
         compared with one process and with torch.
 """
@@ -94,7 +95,10 @@ class OfTwoWorkers(ScriptTest):
     nbssgd = [("trains", "nbssgd", "momentum", use, "mini-batches=1", f"commit={commit}")
               for use in ("nobody", "some") for commit in ("barrier", "overlap", "racy")]
     servers = [("trains", scheme, "sgd", "some") for scheme in ("asgd", "downpour")]
-    calls = [*shared, *clipped, *own, *nbssgd, *servers, ("trains", "ssgd", "adamw", "some", "short"), ("sparse",)]
+    unfreezing = [("unfreezes", "ssgd"), ("unfreezes", "ssgd", "overlap=on"), ("unfreezes", "ssgd", "aggregate=server")]
+    unfreezing_alone = [("unfreezes", "esync"), ("unfreezes", "local-sgd"), ("unfreezes", "nbssgd")]
+    calls = [*shared, *clipped, *own, *nbssgd, *servers, ("trains", "ssgd", "adamw", "some", "short"), ("sparse",),
+             *unfreezing, *unfreezing_alone, ("unfreezes", "asgd")]
 
     def test_a_step_of_all_moves_what_one_process_would_move(self):
         for call in self.shared + self.clipped:
@@ -117,6 +121,23 @@ class OfTwoWorkers(ScriptTest):
             first, second = self.said(*call)
             with self.subTest(call):
                 self.assertEqual(first["parameters"], second["parameters"])
+
+    def test_a_layer_that_is_unfrozen_and_added_moves_as_in_one_process(self):
+        module = scripts.problem()[2]
+        sgd = torch.optim.SGD(module.heads.parameters(), lr=0.1, momentum=0.9)
+        scripts.unfreezing_steps(module, sgd, [0, 1], lambda _count: sgd.step())
+        for call in self.unfreezing:
+            for facts in self.said(*call):
+                with self.subTest(call, rank=facts["rank"]):
+                    self.assert_near(facts["parameters"], scripts.parameters_of(module))
+        for call in self.unfreezing_alone:
+            first, second = self.said(*call)
+            with self.subTest(call):
+                self.assertEqual((first["parameters"], first["has_moved"]), (second["parameters"], True))
+
+    def test_a_server_that_takes_the_steps_takes_no_group_in_the_middle(self):
+        for facts in self.said("unfreezes", "asgd"):
+            self.assertIn("the parameter server takes the steps of the groups of the beginning", facts["refused"])
 
     def test_sparse_gradients_travel_as_dense_ones(self):
         [[alone]] = self.facts_of_each(1, [("sparse",)], SCRIPTS)
