@@ -53,7 +53,19 @@ void Coordinator::run() {
     ping_if_due();
   }
   watch_->end();
-  world_.transport().close(world_.now() + closing_limit);
+  close(closing_limit);
+}
+
+/// A member that was dropped takes no part in it: one that hangs would use up the whole limit. One
+/// that was dropped a moment ago may still read why.
+void Coordinator::close(Duration limit) {
+  const TimePoint now = world_.now();
+  for (const auto& [node, when] : dropped_) {
+    if (now - when >= closing_limit) {
+      world_.transport().give_up(node);
+    }
+  }
+  world_.transport().close(now + limit);
 }
 
 TimePoint Coordinator::end_of_pause() const {
@@ -303,6 +315,7 @@ void Coordinator::act(const DropWorker& drop) {
     to_worker.mutable_abort()->add_hung(drop.member.node.value);
   }
   send(drop.member.node, to_worker);
+  dropped_[drop.member.node] = world_.now();
   end_pacing_of(drop.member);
   observer_.dropped(drop.member, drop.reason);
 }
@@ -318,8 +331,7 @@ void Coordinator::act(const EndJob& end) {
   wire::FromCoordinator message;
   *message.mutable_abort() = end.abort;
   send_to_all(message);
-  world_.transport().close(world_.now() +
-                           (observer_.end_is_urgent() ? urgent_closing_limit : closing_limit));
+  close(observer_.end_is_urgent() ? urgent_closing_limit : closing_limit);
   std::rethrow_exception(to_error(end.abort));
 }
 

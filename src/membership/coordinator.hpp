@@ -99,6 +99,7 @@ class Coordinator {
   void stop_when_complete();
   void handle_completion(const wire::Complete& complete);
   void end_hung_job(Duration still);
+  void close(Duration limit);
 
   void send(NodeId node, const wire::FromCoordinator& message);
   void send_to_all(const wire::FromCoordinator& message);
@@ -107,6 +108,7 @@ class Coordinator {
   JobObserver& observer_;
   Membership membership_;
   std::unique_ptr<ControlHandler> pacing_;
+  std::map<NodeId, TimePoint> dropped_;
   std::set<NodeId> warned_of_;         ///< nodes whose messages are dropped
   std::uint64_t restart_barrier_ = 0;  ///< the last at which workers restart
   const wire::JobDescription description_;

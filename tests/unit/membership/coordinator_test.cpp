@@ -71,6 +71,7 @@ class CoordinatorTest : public testing::Test {
       description.set_config("seed = 7\n");
       coordinator_ = &world;
       Coordinator(world, notes_, {.membership = options, .description = description}).run();
+      ended_ = world.now();
     });
   }
 
@@ -94,6 +95,7 @@ class CoordinatorTest : public testing::Test {
   }
 
   World* coordinator_ = nullptr;  ///< while it runs
+  TimePoint ended_{};             ///< it
   sim::Simulation simulation_{{.seed = 1}};
   Notes notes_;
 };
@@ -286,6 +288,21 @@ TEST_F(CoordinatorTest, NobodyWaitsForASilentWorkerThatWasDropped) {
   EXPECT_EQ(lost, NodeId{2});
   EXPECT_LT(when, TimePoint(std::chrono::seconds(30)));
   EXPECT_THAT(notes_.drops, ElementsAre(HasSubstr("worker 1 (pid 1 on sim) no longer answers")));
+}
+
+TEST_F(CoordinatorTest, ItsEndWaitsForNoWorkerThatWasDropped) {
+  coordinate({.workers = 2, .evaluators = 0, .spares_workers = true});
+  TimePoint last{};
+  add_worker(0, [&](World& world, MemberLink&) {
+    world.sleep_for(std::chrono::minutes(2));
+    last = world.now();
+  });
+  add_worker(1, [](World& world, MemberLink&) { world.sleep_for(std::chrono::hours(9)); });
+  simulation_.at(TimePoint(std::chrono::seconds(1)),
+                 [&] { simulation_.set_link(coordinator_node, NodeId{2}, {.bandwidth = 1.0}); });
+  EXPECT_THROW(simulation_.run(), sim::NodeFailed);
+  EXPECT_EQ(notes_.drops.size(), 1U);
+  EXPECT_LT(ended_ - last, std::chrono::seconds(1));
 }
 
 TEST_F(CoordinatorTest, HoldsItsOwnAbsencesAgainstNobody) {
