@@ -15,4 +15,9 @@ std::istringstream stat_behind_name(pid_t process) {
   return std::istringstream(end_of_name == std::string::npos ? "" : text.substr(end_of_name + 1));
 }
 
+bool is_stopped(pid_t process) {
+  char state = 0;
+  return (stat_behind_name(process) >> state) && state == 'T';
+}
+
 }  // namespace syncopate

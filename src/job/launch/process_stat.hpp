@@ -10,4 +10,7 @@ namespace syncopate {
 /// parentheses and may hold anything. Empty where there is no such process.
 std::istringstream stat_behind_name(pid_t process);
 
+/// Whether a signal such as SIGSTOP has stopped a process as a whole.
+bool is_stopped(pid_t process);
+
 }  // namespace syncopate

@@ -22,6 +22,7 @@
 #include "job/launch/descriptor.hpp"
 #include "job/launch/exit_status.hpp"
 #include "job/launch/line_source.hpp"
+#include "job/launch/process_stat.hpp"
 #include "report/events.hpp"
 
 namespace syncopate {
@@ -29,6 +30,8 @@ namespace {
 
 /// A coordinator that ends takes up to 2 s to close its connections.
 constexpr Duration longest_pause_of_events = std::chrono::milliseconds(2500);
+/// At a coordinator that is stopped, until the user hears of it.
+constexpr unsigned glances_of_stop = 4;
 
 std::vector<bool> losses_allowed(const std::vector<Child>& children) {
   std::vector<bool> allowed;
@@ -80,6 +83,7 @@ Supervisor::Result Supervisor::run() {
   }
   add_lines(std::move(options_.events), [this](auto line) { on_event(line); });
   refresh_.repeat(watcher_.refresh_period());
+  glance_.repeat(options_.stop / glances_of_stop);
   while (!end_.all_ended()) {
     wait_for_something();
   }
@@ -141,10 +145,18 @@ void Supervisor::add_lines(Descriptor from, std::function<void(std::string_view)
 }
 
 void Supervisor::wait_for_something() {
-  std::vector<pollfd> waiting{
-      {signals_.descriptor(), POLLIN, 0}, {grace_.descriptor(), POLLIN, 0},
-      {refresh_.descriptor(), POLLIN, 0}, {answer_.descriptor(), POLLIN, 0},
-      {restart_.descriptor(), POLLIN, 0}, {handling_.descriptor(), POLLIN, 0}};
+  const std::pair<Timer&, std::function<void()>> timers[] = {
+      {grace_, [this] { pass_grace(); }},
+      {refresh_, [this] { watcher_.refresh(); }},
+      {answer_, [this] { check_answer(); }},
+      {restart_, [this] { restart_lost(); }},
+      {handling_, [this] { act(end_.interrupted()); }},
+      {glance_, [this] { look_for_stop(); }},
+  };
+  std::vector<pollfd> waiting{{signals_.descriptor(), POLLIN, 0}};
+  for (const auto& [timer, fired] : timers) {
+    waiting.push_back({timer.descriptor(), POLLIN, 0});
+  }
   const std::size_t own = waiting.size();
   for (const Source& source : sources_) {
     waiting.push_back({source.descriptor, POLLIN, 0});
@@ -162,26 +174,11 @@ void Supervisor::wait_for_something() {
   if (waiting[0].revents != 0) {
     take_signals();
   }
-  if (waiting[1].revents != 0) {
-    grace_.acknowledge();
-    report_unended();
-    act(end_.grace_passed());
-  }
-  if (waiting[2].revents != 0) {
-    refresh_.acknowledge();
-    watcher_.refresh();
-  }
-  if (waiting[3].revents != 0) {
-    answer_.acknowledge();
-    check_answer();
-  }
-  if (waiting[4].revents != 0) {
-    restart_.acknowledge();
-    restart_lost();
-  }
-  if (waiting[5].revents != 0) {
-    handling_.acknowledge();
-    act(end_.interrupted());
+  for (std::size_t i = 1; i < own; ++i) {
+    if (waiting[i].revents != 0) {
+      timers[i - 1].first.acknowledge();
+      timers[i - 1].second();
+    }
   }
   if (watcher_.output_closed()) {
     close_output();
@@ -203,14 +200,14 @@ void Supervisor::on_event(std::string_view line) {
   }
 }
 
-/// The grace period of a job that is a success has passed.
-void Supervisor::report_unended() {
+void Supervisor::pass_grace() {
   for (std::size_t index = 0; index < groups_.size() && end_.succeeded(); ++index) {
     if (end_.is_running(index)) {
       watcher_.notice(fmt::format("{} (process {}) does not end; it is killed",
                                   options_.children[index].name, groups_[index].leader()));
     }
   }
+  act(end_.grace_passed());
 }
 
 void Supervisor::close_output() {
@@ -376,6 +373,18 @@ void Supervisor::check_answer() {
   } else if (end_.is_running(0)) {
     answer_.start(events_asked_ ? longest_pause_of_events : options_.answer - options_.answer / 3);
     events_asked_ = events_;
+  }
+}
+
+/// The others wait for it: nobody else can say why nothing goes on.
+void Supervisor::look_for_stop() {
+  const pid_t process = groups_.front().leader();
+  stopped_before_ = is_stopped(process) ? stopped_before_ + 1 : 0;
+  if (stopped_before_ == glances_of_stop) {
+    watcher_.notice(fmt::format(
+        "the coordinator (process {}) is stopped by a signal, and the job waits for it: kill -CONT "
+        "{} lets it go on, Ctrl-C ends the job",
+        process, process));
   }
 }
 

@@ -85,6 +85,8 @@ class Supervisor {
     ProgramEnds* programs = nullptr;
     /// A program that handles SIGTERM itself ends within this time of it.
     Duration handling = std::chrono::seconds(10);
+    /// For so long a coordinator is stopped by a signal until the user hears of it.
+    Duration stop = std::chrono::minutes(1);
   };
 
   struct Result {
@@ -126,8 +128,9 @@ class Supervisor {
   void end_programs();
   void end_processes();
   void check_answer();
+  void look_for_stop();
   void on_event(std::string_view line);
-  void report_unended();
+  void pass_grace();
   Duration grace() const;
   void kill_all();
   void kill_restarted();
@@ -146,6 +149,8 @@ class Supervisor {
   bool handles_ = false;  ///< they were given SIGTERM
   Timer answer_;
   Timer restart_;
+  Timer glance_;                               ///< at the coordinator's state
+  unsigned stopped_before_ = 0;                ///< glances, one after the other
   std::vector<JobEnd::Failure> lost_;          ///< processes that are started again
   std::uint64_t events_ = 0;                   ///< lines so far
   std::optional<std::uint64_t> events_asked_;  ///< soon after the request to end

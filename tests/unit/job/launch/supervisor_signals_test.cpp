@@ -47,6 +47,25 @@ TEST_F(SupervisorTest, AsksTheCoordinatorAtTheFirstInterrupt) {
   EXPECT_THAT(recorder_.notices, Contains(HasSubstr("finishing the round")));
 }
 
+TEST_F(SupervisorTest, SaysOnceThatTheCoordinatorIsStoppedAndByWhatItGoesOn) {
+  options_.stop = std::chrono::milliseconds(40);
+  pid_t coordinator = 0;
+  recorder_.on_event = [&] { coordinator = std::stoi(recorder_.events.front()); };
+  recorder_.on_notice = [&] {
+    EXPECT_THAT(recorder_.notices.back(), HasSubstr("is stopped by a signal"));
+    EXPECT_THAT(recorder_.notices.back(),
+                HasSubstr("kill -CONT " + std::to_string(coordinator) + " lets it go on"));
+    ::kill(coordinator, SIGCONT);
+  };
+  add("coordinator", [this] {
+    say(events_, std::to_string(::getpid()) + "\n");
+    ::raise(SIGSTOP);
+    return 0;
+  });
+  EXPECT_EQ(run().exit_status, 0);
+  EXPECT_EQ(recorder_.notices.size(), 1U);
+}
+
 /// Waits for SIGTERM by a handler.
 int wait_for_termination() {
   static volatile std::sig_atomic_t terminated = 0;
