@@ -1,6 +1,7 @@
 #include "cli/view/job_state.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <variant>
 
 namespace syncopate::cli {
@@ -17,7 +18,10 @@ struct Apply {
       state.config.run_dir = event.run_dir;
     }
   }
-  void operator()(const events::Status& event) { state.status = event; }
+  void operator()(const events::Status& event) {
+    state.status = event;
+    state.has_had_loss = state.has_had_loss || std::isfinite(event.loss);
+  }
   void operator()(const EvaluationResult& event) {
     state.evaluation = event;
     state.best_accuracy = std::max(event.accuracy, state.best_accuracy.value_or(0));

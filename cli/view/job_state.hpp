@@ -12,6 +12,7 @@ struct JobState {
   TrainConfig config;
   std::optional<events::Started> started = {};
   std::optional<events::Status> status = {};
+  bool has_had_loss = false;  ///< a loss that is not a number is one only afterwards
   std::optional<EvaluationResult> evaluation = {};
   std::optional<double> best_accuracy = {};
   std::optional<events::Finished> finished = {};

@@ -66,12 +66,15 @@ std::string legend(const Style& style) {
 struct Layout {
   static constexpr std::size_t others = 6 + 2 + 2 + 10 + 2 + 2 + 8;  // includes the gaps
   static constexpr std::size_t shortest_bar = 10;
-  static constexpr std::size_t steps_of_pace = 22;        ///< steps × size, step time
-  static constexpr std::size_t whole_pace = 22 + 2 + 24;  ///< also the reason
+  static constexpr std::size_t steps = 12;       ///< steps × size
+  static constexpr std::size_t step_time = 10;   ///< includes the gap
+  static constexpr std::size_t reason = 2 + 26;  ///< includes the gap
 
   std::size_t device = 10;
   std::size_t bar = 0;
-  std::size_t pace = 0;
+  std::size_t pace = 0;  ///< all of it
+  bool shows_step_time = false;
+  bool shows_reason = false;
 
   Layout(const JobState& state, const Style& style) {
     for (const auto& worker : state.started->workers) {
@@ -80,20 +83,25 @@ struct Layout {
     const std::size_t used = others + device;
     std::size_t left = style.width > used ? style.width - used : 0;
     if (state.status->round_seconds) {
-      pace = widest_pace(left);
+      choose_pace(left);
       left -= pace > 0 ? pace + 2 : 0;
     }
     bar = left < shortest_bar ? 0 : std::min(left, std::size_t{40});
   }
 
  private:
-  static std::size_t widest_pace(std::size_t left) {
-    for (const std::size_t width : {whole_pace, steps_of_pace}) {
-      if (left >= width + 2 + shortest_bar) {
-        return width;
+  /// The decision says more than the time of a step.
+  void choose_pace(std::size_t left) {
+    for (const bool with_reason : {true, false}) {
+      for (const bool with_time : {true, false}) {
+        const std::size_t width = steps + (with_time ? step_time : 0) + (with_reason ? reason : 0);
+        if (pace == 0 && (with_time || with_reason) && left >= width + 2 + shortest_bar) {
+          pace = width;
+          shows_step_time = with_time;
+          shows_reason = with_reason;
+        }
       }
     }
-    return 0;
   }
 };
 
@@ -104,19 +112,28 @@ std::string short_time(double seconds) {
 
 /// "   7 × 64     30.0 ms  no time for another step": this round's steps, their size and time, and
 /// the reason of the last order to the worker.
-std::string pace_text(const events::Status::Worker& worker, const Style& style) {
+std::string pace_text(const events::Status::Worker& worker, const Layout& layout,
+                      const Style& style) {
   if (!worker.pace) {
     return "";
   }
   const events::Status::Pace& pace = *worker.pace;
-  return fmt::format("{:>4} {} {:<5}{:>10}  {}", pace.steps, style.unicode ? "×" : "x",
-                     pace.step_samples, short_time(pace.step_seconds),
-                     pace.overdue ? "overdue" : pace.reason);
+  std::string text =
+      fmt::format("{:>4} {} {:<5}", pace.steps, style.unicode ? "×" : "x", pace.step_samples);
+  if (layout.shows_step_time) {
+    text += fmt::format("{:>10}", short_time(pace.step_seconds));
+  }
+  if (layout.shows_reason) {
+    text += "  " + (pace.overdue ? "overdue" : pace.reason);
+  }
+  return text;
 }
 
 /// The head of the column that `pace_text` fills.
-std::string pace_head(const Style& style) {
-  return fmt::format("steps {} size step time  reason", style.unicode ? "×" : "x");
+std::string pace_head(const Layout& layout, const Style& style) {
+  return fmt::format("steps {} size{}{}", style.unicode ? "×" : "x",
+                     layout.shows_step_time ? " step time" : "",
+                     layout.shows_reason ? "  reason" : "");
 }
 
 /// Empty where the layout has no such column.
@@ -136,7 +153,7 @@ std::string device_of(const JobState& state, std::uint32_t rank) {
 std::string head_line(const Layout& layout, const Style& style) {
   const std::string text = fmt::format(
       "worker  {}  {:>10}  {}  {:>8}{}", fitted("device", layout.device), "samples/s",
-      fitted(legend(style), layout.bar), "round", column(pace_head(style), layout.pace));
+      fitted("time", layout.bar), "round", column(pace_head(layout, style), layout.pace));
   return painted(fitted(text, style.width), "\x1b[2m", style);
 }
 
@@ -146,7 +163,7 @@ std::string worker_line(const JobState& state, const events::Status::Worker& wor
                                         fitted(device_of(state, worker.rank), layout.device),
                                         rate_figure(worker.samples_per_second));
   const std::string end = fmt::format("  {:>8}{}", grouped(worker.round),
-                                      column(pace_text(worker, style), layout.pace));
+                                      column(pace_text(worker, layout, style), layout.pace));
   if (layout.bar == 0) {
     return fitted(begin + end, style.width);
   }
@@ -158,11 +175,9 @@ bool is_of_programs(const JobState& state) {
   return state.config.epochs >= open_end;
 }
 
-/// Empty where the job does not know it. A loss that is not a number is one after a round only.
+/// Empty where the job does not know it.
 std::string loss_text(const JobState& state) {
-  const events::Status& status = *state.status;
-  const bool known = std::isfinite(status.loss) || (status.round > 0 && !is_of_programs(state));
-  return known ? fmt::format("   loss {:.4f}", status.loss) : "";
+  return state.has_had_loss ? fmt::format("   loss {:.4f}", state.status->loss) : "";
 }
 
 std::string accuracy_text(const JobState& state) {
@@ -195,6 +210,12 @@ std::string time_text(const JobState& state) {
   }
   const auto remaining = state.remaining_seconds();
   return fmt::format("{}   remaining {}", elapsed, remaining ? clock_text(*remaining) : "-");
+}
+
+/// A legend that has no room is left out as a whole.
+std::string with_legend(const std::string& text, const Layout& layout, const Style& style) {
+  const std::string longer = text + "   " + legend(style);
+  return layout.bar > 0 && width_of(longer) <= style.width ? longer : text;
 }
 
 const char* world_text(const events::Started& started) {
@@ -330,7 +351,7 @@ std::vector<std::string> render_live(const JobState& state, const Style& style) 
     lines.push_back(fitted(fmt::format("and {} more", workers.size() - room), style.width));
   }
   lines.push_back(fitted(progress_text(state), style.width));
-  lines.push_back(fitted(time_text(state), style.width));
+  lines.push_back(fitted(with_legend(time_text(state), layout, style), style.width));
   return lines;
 }
 

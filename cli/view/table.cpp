@@ -105,6 +105,22 @@ std::vector<std::string> Table::markdown() const {
   return lines;
 }
 
+Table Table::without_empty_columns() const {
+  Table table({});
+  table.rows_.resize(rows_.size());
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const bool empty = std::ranges::all_of(rows_, [i](const auto& row) { return row[i] == "-"; });
+    if (empty && !rows_.empty()) {
+      continue;
+    }
+    table.columns_.push_back(columns_[i]);
+    for (std::size_t row = 0; row < rows_.size(); ++row) {
+      table.rows_[row].push_back(rows_[row][i]);
+    }
+  }
+  return table;
+}
+
 std::string Table::line(const std::vector<std::string>& cells,
                         const std::vector<std::size_t>& widths) const {
   std::string text;

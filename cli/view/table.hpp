@@ -43,6 +43,9 @@ class Table {
   /// The same as a Markdown table.
   std::vector<std::string> markdown() const;
 
+  /// Without the columns in which every row has "-".
+  Table without_empty_columns() const;
+
   const std::vector<Column>& columns() const { return columns_; }
   const std::vector<std::vector<std::string>>& rows() const { return rows_; }
 

@@ -33,8 +33,9 @@ bool is_utf8(std::string locale) {
 }  // namespace
 
 bool can_redraw(const Environment& environment) {
+  // Open MPI's mpirun gives its ranks a terminal whose output goes into the launcher's own.
   const std::string terminal = environment("TERM");
-  return !terminal.empty() && terminal != "dumb";
+  return !terminal.empty() && terminal != "dumb" && environment("OMPI_COMM_WORLD_RANK").empty();
 }
 
 Style style_of(const Environment& environment) {

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "cli/view/live_view.hpp"
 #include "cli/view/render.hpp"
 #include "job/launch/exit_status.hpp"
@@ -49,8 +51,13 @@ class PlainView : public TrainingView {
 
   Duration refresh_period() const override { return std::chrono::seconds(10); }
   void refresh() override {
-    if (state().status && verbosity_ != log::Verbosity::quiet) {
-      out().offer(status_line(state()) + '\n');
+    if (!state().status || verbosity_ == log::Verbosity::quiet) {
+      return;
+    }
+    // While nothing goes on it would be the same line again and again.
+    if (std::string line = status_line(state()); line != last_) {
+      out().offer(line + '\n');
+      last_ = std::move(line);
     }
   }
   void resized() override {}
@@ -75,6 +82,7 @@ class PlainView : public TrainingView {
   }
 
   log::Verbosity verbosity_;
+  std::string last_;  ///< status line
 };
 
 }  // namespace

@@ -44,6 +44,7 @@ JobState job_of(std::uint32_t workers) {
                                      .wait = 0.25,
                                      .samples_per_second = 1500.4});
   }
+  state.apply(events::Status(*state.status));
   return state;
 }
 
@@ -64,29 +65,35 @@ TEST(RenderLiveTest, ShowsEveryWorkerAndTheJob) {
   const auto lines = render_live(state, ascii);
   ASSERT_EQ(lines.size(), 5u);
   EXPECT_THAT(lines[0], HasSubstr("ssgd: lenet5 on mnist, runs/x"));
-  EXPECT_THAT(lines[1], AllOf(HasSubstr("worker  device"), HasSubstr("compute # communicate =")));
+  EXPECT_THAT(lines[1], AllOf(HasSubstr("worker  device"), HasSubstr("samples/s  time ")));
   EXPECT_EQ(lines[2],
             "     0  cpu as slow       1,500  ###################=========.........     1,406");
   EXPECT_THAT(lines[3], HasSubstr("epoch 1.50 of 5   1,000 samples/s   loss 0.2500   accuracy "
                                   "0.8750 (best 0.9"));
-  EXPECT_THAT(lines[4], HasSubstr("elapsed 1:30   remaining 3:30"));
+  EXPECT_THAT(lines[4],
+              HasSubstr("elapsed 1:30   remaining 3:30   compute # communicate = wait ."));
 }
 
 TEST(RenderLiveTest, LeavesOutWhatProgramsDoNotSay) {
   JobState state = job_of(1);
   state.config.epochs = open_end;
   state.status->loss = std::numeric_limits<double>::quiet_NaN();
+  state.has_had_loss = false;
   const auto lines = render_live(state, ascii);
   EXPECT_THAT(lines[3], testing::MatchesRegex("epoch 1.50   1,000 samples/s *"));
-  EXPECT_THAT(lines[4], testing::MatchesRegex("elapsed 1:30 *"));
+  EXPECT_THAT(lines[4], testing::MatchesRegex("elapsed 1:30   compute # communicate = wait . *"));
 }
 
-TEST(RenderLiveTest, ShowsALossThatIsNotANumberOnceThereWasARound) {
+TEST(RenderLiveTest, ShowsALossThatIsNotANumberOnceThereWasOne) {
   JobState state = job_of(1);
-  state.status->loss = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THAT(render_live(state, ascii)[3], HasSubstr("loss nan"));
-  state.status->round = 0;
+  events::Status status = *state.status;
+  status.loss = std::numeric_limits<double>::quiet_NaN();
+  state.has_had_loss = false;  // as after resuming
+  state.apply(status);
   EXPECT_THAT(render_live(state, ascii)[3], Not(HasSubstr("loss")));
+  state.apply(*job_of(1).status);
+  state.apply(status);
+  EXPECT_THAT(render_live(state, ascii)[3], HasSubstr("loss nan"));
 }
 
 JobState paced_job(std::uint32_t workers) {
@@ -109,6 +116,16 @@ TEST(RenderLiveTest, ShowsThePaceOfEachWorkerAndWhy) {
   EXPECT_THAT(lines[1], HasSubstr("steps x size step time  reason"));
   EXPECT_THAT(lines[2], HasSubstr("7 x 64      30.0 ms  no time for another step"));
   EXPECT_THAT(lines[3], HasSubstr("rounds of 219.0 ms"));
+}
+
+TEST(RenderLiveTest, SaysWhyRatherThanHowLongAStepTakes) {
+  Style middle = ascii;
+  middle.width = 100;
+  const auto lines = render_live(paced_job(1), middle);
+  EXPECT_THAT(lines[1], HasSubstr("steps x size  reason"));
+  EXPECT_THAT(lines[2],
+              AllOf(HasSubstr("7 x 64     no time for another step"), HasSubstr("####==")));
+  EXPECT_THAT(lines[4], HasSubstr("wait ."));
 }
 
 TEST(RenderLiveTest, LeavesOutWhyWhereThereIsNoRoom) {

@@ -32,6 +32,7 @@ TEST(CanRedrawTest, KnowsTerminalsThatCannot) {
   EXPECT_TRUE(can_redraw(with({{"TERM", "xterm-256color"}})));
   EXPECT_FALSE(can_redraw(with({{"TERM", "dumb"}})));
   EXPECT_FALSE(can_redraw(with({})));
+  EXPECT_FALSE(can_redraw(with({{"TERM", "xterm"}, {"OMPI_COMM_WORLD_RANK", "0"}})));
 }
 
 }  // namespace
