@@ -1,11 +1,9 @@
 #include "cli/command.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
-#include <sstream>
 
 #include "base/errors.hpp"
 #include "base/printable.hpp"
@@ -15,7 +13,6 @@
 namespace syncopate::cli {
 namespace {
 
-constexpr std::size_t page_width = 100;
 constexpr std::size_t letters_of_a_word = 80;
 
 std::vector<std::string> option_names(const CLI::App& app) {
@@ -85,22 +82,6 @@ ConfigError unknown_command(const CLI::App& root, const std::string& name) {
                                  nearest(name, command_names(root))));
 }
 
-std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
-  std::vector<std::string> lines(1);
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > width) {
-      lines.emplace_back();
-    }
-    lines.back() += (lines.back().empty() ? "" : " ") + word;
-  }
-  return lines;
-}
-
-}  // namespace
-
-namespace {
-
 /// Errors: ConfigError. An empty name is that of an unset variable of the user's shell.
 void check_name(const std::string& option, const std::string& kind, const std::string& name) {
   if (name.empty() && option.starts_with("--")) {
@@ -129,6 +110,27 @@ std::optional<std::string> given(const CLI::App& app, const std::string& option)
     throw ConfigError(fmt::format("{}: {}", option, error.what()));
   }
   return results.back();
+}
+
+std::string quoted(const std::string& word) {
+  const bool plain = word.find_first_of(" \t\n'\"\\$&|;<>()*?[]#~`!") == std::string::npos;
+  return plain && !word.empty() ? word : fmt::format("'{}'", word);
+}
+
+std::string words_of(const CLI::App& app, const std::string& without) {
+  std::string words = "syncopate " + app.get_name();
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_lnames().empty()) {
+      for (const std::string& word : option->results()) {
+        words += " " + quoted(word);
+      }
+    } else if (const std::string& name = option->get_lnames().front();
+               option->count() > 0 && name != without) {
+      const std::string& value = option->results().back();
+      words += " --" + name + (value == "true" ? "" : "=" + quoted(value));
+    }
+  }
+  return words;
 }
 
 CLI::Option* add_value(CLI::App& app, const std::string& name, const std::string& value,
@@ -169,34 +171,6 @@ void check_nothing_left(const CLI::App& app) {
     throw ConfigError(fmt::format("unexpected argument '{}'", excerpt(first, letters_of_a_word)));
   }
   throw unknown_command(app, first);
-}
-
-std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
-  return Formatter::make_usage(app, std::move(name)) + "\n";
-}
-
-std::string HelpFormatter::make_group(std::string group, bool is_positional,
-                                      std::vector<const CLI::Option*> options) const {
-  // CLI11 writes a line end before each group and between two of them.
-  return Formatter::make_group(std::move(group), is_positional, std::move(options)).substr(1);
-}
-
-std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
-  std::string text = "  " + make_option_name(option, is_positional) + make_option_opts(option);
-  if (text.size() >= column_width_) {
-    text += "\n";
-  } else {
-    text.resize(column_width_, ' ');
-  }
-  const std::string indent(text.back() == '\n' ? column_width_ : 0, ' ');
-  const auto lines = wrapped(option->get_description(), page_width - column_width_);
-  const std::string separator = "\n" + std::string(column_width_, ' ');
-  return fmt::format("{}{}{}\n", text, indent, fmt::join(lines, separator));
-}
-
-std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
-  const std::string value = option->get_type_name();
-  return option->get_type_size() == 0 || value.empty() ? "" : " " + value;
 }
 
 }  // namespace syncopate::cli

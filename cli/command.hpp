@@ -52,6 +52,12 @@ std::string version_line();
 /// path that the system does not take and for a file or a folder with an empty name.
 std::optional<std::string> given(const CLI::App& app, const std::string& option);
 
+/// A word as a shell takes it.
+std::string quoted(const std::string& word);
+
+/// The command line of a parsed command, with all its options but `without`.
+std::string words_of(const CLI::App& app, const std::string& without = "");
+
 /// Adds an option with a value. `given` reads the value later, as text.
 CLI::Option* add_value(CLI::App& app, const std::string& name, const std::string& value,
                        const std::string& help);
@@ -64,16 +70,5 @@ const CLI::App& command_named(const CLI::App& root, const std::string& name);
 
 /// Refuses unknown arguments of a command. Errors: ConfigError, which names the nearest option.
 void check_nothing_left(const CLI::App& app);
-
-/// Formats help texts: a blank line between groups, descriptions wrapped to the page width.
-class HelpFormatter : public CLI::Formatter {
- public:
-  HelpFormatter() { column_width(30); }
-  std::string make_usage(const CLI::App* app, std::string name) const override;
-  std::string make_group(std::string group, bool is_positional,
-                         std::vector<const CLI::Option*> options) const override;
-  std::string make_option(const CLI::Option* option, bool is_positional) const override;
-  std::string make_option_opts(const CLI::Option* option) const override;
-};
 
 }  // namespace syncopate::cli

@@ -16,6 +16,7 @@
 #include "base/standard_streams.hpp"
 #include "cli/command.hpp"
 #include "cli/handlers.hpp"
+#include "cli/help_formatter.hpp"
 #include "job/launch/exit_status.hpp"
 
 namespace syncopate::cli {

@@ -9,6 +9,7 @@
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "cli/command.hpp"
+#include "cli/help_formatter.hpp"
 #include "config/option.hpp"
 #include "device/cluster_file.hpp"
 #include "job/launch/environment.hpp"
@@ -21,16 +22,16 @@
 namespace syncopate::cli {
 namespace {
 
-/// "the model: mlp, lenet5"
-std::string help_of(const OptionSpec& field) {
-  std::string help(field.help);
+/// A line of all values: "mlp, lenet5". Empty for an option that takes other ones.
+std::string values_of(const OptionSpec& field) {
+  std::string values;
   if (field.choices != nullptr) {
-    help += fmt::format(": {}", fmt::join(field.choices(), ", "));
+    values = fmt::format("{}", fmt::join(field.choices(), ", "));
   }
   if (field.also != nullptr) {
-    help += fmt::format(", {}", field.value);
+    values += fmt::format(", {}", field.value);
   }
-  return help;
+  return values;
 }
 
 /// " [lenet5]"
@@ -45,7 +46,7 @@ CLI::Option* add_option(CLI::App& app, const OptionSpec& field, const std::strin
   CLI::Option* option =
       is_switch ? add_switch(app, name, std::string(field.help))->disable_flag_override(false)
                 : add_value(app, name, field.choices ? "NAME" : std::string(field.value),
-                            help_of(field) + usual);
+                            fmt::format("{}{}\n{}", field.help, usual, values_of(field)));
   return option->group(std::string(field.group));
 }
 
@@ -140,6 +141,7 @@ void add_train_options(CLI::App& app) {
   add_value(app, "resume", "FOLDER", "continue the run in this folder; options may extend it")
       ->group(configuration);
   add_output_options(app, Says::events);
+  add_short_help(app);
 }
 
 void add_common_options(CLI::App& app) {
@@ -154,6 +156,7 @@ void add_common_options(CLI::App& app) {
   add_old_options(app);
   add_config_option(app);
   add_output_options(app, Says::events);
+  add_short_help(app);
 }
 
 void add_loop_options(CLI::App& app) {
@@ -166,6 +169,7 @@ void add_loop_options(CLI::App& app) {
     add_option(app, *option, default_of(*option));
   }
   add_output_options(app, Says::events);
+  add_short_help(app);
 }
 
 void add_data_options(CLI::App& app) {

@@ -62,25 +62,6 @@ bool grid_in_virtual_time(const CLI::App& app, const TrainConfig& common) {
   return world == "virtual";
 }
 
-std::string quoted(const std::string& word) {
-  const bool plain = word.find_first_of(" \t\n'\"\\$&|;<>()*?[]#~`!") == std::string::npos;
-  return plain && !word.empty() ? word : fmt::format("'{}'", word);
-}
-
-/// The command line that continues the comparison in its folder.
-std::string words_of(const CLI::App& app, const std::string& folder) {
-  std::string words = "syncopate compare";
-  for (const CLI::Option* option : app.get_options()) {
-    const std::string& name = option->get_lnames().front();
-    if (option->count() == 0 || name == "out") {
-      continue;
-    }
-    const std::string& value = option->results().back();
-    words += " --" + name + (value == "true" ? "" : "=" + quoted(value));
-  }
-  return words + " --out " + quoted(folder);
-}
-
 std::string folder_of(const CLI::App& app) {
   return given(app, "--out")
       .value_or(fmt::format("comparisons/{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr))));
@@ -164,7 +145,7 @@ CompareCommand compare_command_of(const CLI::App& app) {
   const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
   command.jobs = count_of(app, "--jobs", std::max(1U, cores / config.threads));
   command.output = output_of(app);
-  command.words = words_of(app, command.folder.string());
+  command.words = fmt::format("{} --out {}", words_of(app, "out"), quoted(command.folder.string()));
   command.version = version_line();
   return command;
 }

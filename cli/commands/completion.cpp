@@ -60,7 +60,8 @@ std::string values_of(const CLI::App& command, const CLI::Option& option) {
 }
 
 std::vector<const CLI::Option*> named_options(const CLI::App& command) {
-  return command.get_options([](const CLI::Option* option) { return !option->get_positional(); });
+  return command.get_options(
+      [](const CLI::Option* option) { return !option->get_lnames().empty(); });
 }
 
 bool is_folder(const CLI::Option& option) {

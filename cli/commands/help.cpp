@@ -21,9 +21,11 @@ Command add_help(CLI::App& root) {
   return {app, [app, &root] {
             const auto name = given(*app, "command");
             // `root.help()` is the help of the command that was parsed: this one.
-            fmt::print("{}", name ? command_named(root, *name).help(root.get_name())
-                                  : root.get_formatter()->make_help(&root, root.get_name(),
-                                                                    CLI::AppFormatMode::Normal));
+            fmt::print(
+                "{}",
+                name ? command_named(root, *name).help(root.get_name(), CLI::AppFormatMode::All)
+                     : root.get_formatter()->make_help(&root, root.get_name(),
+                                                       CLI::AppFormatMode::Normal));
             return exit_status::success;
           }};
 }
