@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <ctime>
 #include <iterator>
-#include <thread>
 #include <utility>
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "base/printable.hpp"
+#include "base/processor.hpp"
 #include "cli/compare/comparison_report.hpp"
 #include "cli/compare/run_queue.hpp"
 #include "job/launch/exit_status.hpp"
@@ -67,21 +67,6 @@ std::vector<Run> those(const std::vector<Run>& runs, bool virtual_time) {
   std::copy_if(runs.begin(), runs.end(), std::back_inserter(some),
                [&](const Run& run) { return run.virtual_time == virtual_time; });
   return some;
-}
-
-/// "model name : Some CPU" of /proc/cpuinfo.
-std::string cpu_model(const std::string& cpuinfo) {
-  const std::size_t begin = cpuinfo.find("model name");
-  const std::size_t colon = cpuinfo.find(": ", begin);
-  if (begin == std::string::npos || colon == std::string::npos) {
-    return "unknown CPU";
-  }
-  return cpuinfo.substr(colon + 2, cpuinfo.find('\n', colon) - colon - 2);
-}
-
-std::string machine() {
-  return fmt::format("{}, {} cores", cpu_model(read_file("/proc/cpuinfo")),
-                     std::thread::hardware_concurrency());
 }
 
 /// A better value may lie beyond the edge of a grid. Of two values each is at one.
@@ -308,7 +293,7 @@ Provenance Comparison::provenance() const {
                           name_of_value(plan_.common.batch_norm));
   }
   return {.command = command_.words,
-          .machine = machine(),
+          .machine = machine_text(),
           .date = fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))),
           .version = command_.version,
           .worlds = std::move(worlds)};

@@ -16,6 +16,7 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "base/processor.hpp"
 #include "cli/view/render.hpp"
 #include "cli/view/table.hpp"
 #include "data/dataset.hpp"
@@ -47,16 +48,6 @@ std::uint64_t limit_of(__rlimit_resource what) {
   rlimit limit{};
   ::getrlimit(what, &limit);
   return limit.rlim_cur;
-}
-
-/// "Xeon …" of the line "model name : Xeon …".
-std::string model_in(std::string_view cpuinfo) {
-  const auto line = cpuinfo.find("model name");
-  const auto colon = cpuinfo.find(": ", line);
-  if (line == std::string_view::npos || colon == std::string_view::npos) {
-    return "processor of unknown name";
-  }
-  return std::string(cpuinfo.substr(colon + 2, cpuinfo.find('\n', colon) - colon - 2));
 }
 
 bool has_feature(std::string_view cpuinfo, const char* feature) {
@@ -159,7 +150,7 @@ Finding judge_processor(std::string_view cpuinfo, std::uint32_t cores) {
                                                         : nullptr;
   Finding finding{
       .subject = "processor",
-      .text = fmt::format("{}, {} {}, {}", model_in(cpuinfo), cores, cores == 1 ? "core" : "cores",
+      .text = fmt::format("{}, {} {}, {}", processor_in(cpuinfo), cores, cores == 1 ? "core" : "cores",
                           vectors ? vectors : "no AVX2")};
   return finding;
 }

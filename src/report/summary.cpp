@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/processor.hpp"
+#include "base/version.hpp"
 #include "base/whole.hpp"
 #include "telemetry/member_status.hpp"
 
@@ -133,7 +135,9 @@ Json make_summary(const RunResult& result) {
   Members members = members_of(result);
   const Scoreboard& scoreboard = result.scoreboard;
   const std::string& aggregate = result.job.aggregate();
-  Json summary{{"scheme", result.config.scheme},
+  Json summary{{"version", version},
+               {"machine", machine_text()},
+               {"scheme", result.config.scheme},
                {"network", result.config.network->name},
                {"data", result.config.data},
                {"seed", result.config.seed},
