@@ -18,7 +18,7 @@ constexpr const char* report_examples = R"(Examples:
   syncopate report comparisons/paper --format latex
   syncopate report runs/esync-1 runs/ssgd-1 --labels ESync,SSGD --target 0.8 --out report
 
-With --out FOLDER, report.html there stands alone; figures/ has each figure as SVG and PNG. Drawing
+With --out FOLDER, report.html there stands alone; figures/ has each figure as SVG, PDF and PNG. Drawing
 needs gnuplot (Debian: gnuplot-nox).)";
 
 constexpr std::array<std::pair<std::string_view, ReportFormat>, 4> report_formats{
@@ -71,6 +71,7 @@ ReportCommand report_command_of(const CLI::App& app) {
     check_path(run);
     command.runs.emplace_back(run);
   }
+  command.words = fmt::format("{}  # {}", words_of(app), version_line());
   if (command.runs.empty()) {
     throw ConfigError(
         "report needs the folders of runs or of comparisons: syncopate report runs/*");

@@ -210,9 +210,11 @@ std::string shown_name(const ContestantFigures& one) {
 
 std::vector<TitledTable> tables_of(const std::vector<ContestantFigures>& contestants,
                                    std::optional<double> target) {
-  return {{"Results", results(contestants, target)},
-          {"Throughput and cost (staleness: median / p99 / max)", costs(contestants)},
-          {"Computing time ratio by device", computing_by_device(contestants)}};
+  return {
+      {"Results", results(contestants, target).without_empty_columns()},
+      {"Throughput and cost (staleness: median / p99 / max)",
+       costs(contestants).without_empty_columns()},
+      {"Computing time ratio by device", computing_by_device(contestants).without_empty_columns()}};
 }
 
 std::string markdown_of(const std::vector<TitledTable>& tables, const Provenance& provenance) {

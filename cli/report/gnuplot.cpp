@@ -85,9 +85,10 @@ std::string last_line(const std::string& text) {
 
 /// A figure that was drawn in part, or that an earlier report left, is not shown.
 void remove_drawings(const fs::path& folder, const std::string& name) {
-  std::error_code none;
-  fs::remove(folder / (name + ".svg"), none);
-  fs::remove(folder / (name + ".png"), none);
+  for (const char* format : {".svg", ".png", ".pdf"}) {
+    std::error_code none;
+    fs::remove(folder / (name + format), none);
+  }
 }
 
 }  // namespace

@@ -102,6 +102,13 @@ std::string latex_of(const TitledTable& titled) {
   return text + "\\bottomrule\n\\end{tabular}\n\\end{table}\n";
 }
 
+std::string latex_of(const Plot& plot, const std::string& heading) {
+  return fmt::format(
+      "\\begin{{figure}}\n\\centering\n\\includegraphics[width=\\linewidth]{{figures/{}.pdf}}\n"
+      "\\caption{{{}: {}}}\n\\end{{figure}}\n",
+      plot.name, latex_escaped(heading), latex_escaped(plot.caption));
+}
+
 std::string html_of(const TitledTable& titled) {
   const auto& columns = titled.table.columns();
   std::string text =

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "cli/compare/comparison_report.hpp"
+#include "cli/report/plot.hpp"
 
 namespace syncopate::cli {
 
@@ -12,6 +13,9 @@ std::string latex_escaped(std::string_view text);
 
 /// A `table` with a caption, in the style of the package booktabs.
 std::string latex_of(const TitledTable& table);
+
+/// A `figure` of figures/NAME.pdf; its caption begins with the heading of its section.
+std::string latex_of(const Plot& plot, const std::string& heading);
 
 /// A text in which HTML shows every character as it is.
 std::string html_escaped(std::string_view text);

@@ -13,19 +13,25 @@ namespace {
 
 constexpr std::size_t png_scale = 3;  ///< 430 dots per inch at the width of a column
 
-// Both terminals set texts as they are: an underscore in a name is no index. Their legends have
+constexpr double dots_per_inch = 96;  ///< of the SVG
+
+// All terminals set texts as they are: an underscore in a name is no index. Their legends have
 // lines of different heights.
 constexpr std::string_view frame = R"({data}
-do for [format in "svg png"] {{
+do for [format in "svg png pdf"] {{
 reset
 if (format eq "svg") {{
 set terminal svg noenhanced size {width},{height} font 'sans-serif,14' background rgb 'white'
 legend_spacing = 1.0
+}} else {{ if (format eq "pdf") {{
+set terminal pdfcairo noenhanced size {inches_wide}in,{inches_high}in font 'sans-serif,10.5' \
+  background rgb 'white'
+legend_spacing = 1.29
 }} else {{
 set terminal pngcairo noenhanced size {wide},{high} font 'sans-serif,10.5' fontscale {scale} \
   linewidth {scale} pointscale {scale} background rgb 'white'
 legend_spacing = 1.29
-}}
+}} }}
 set output {name}.'.'.format
 set encoding utf8
 set border 3 linecolor rgb '#444444'
@@ -53,6 +59,8 @@ std::string script_of(const Plot& plot) {
   return fmt::format(frame, fmt::arg("data", plot.data), fmt::arg("width", plot.width),
                      fmt::arg("height", plot.height), fmt::arg("wide", plot.width * png_scale),
                      fmt::arg("high", plot.height * png_scale), fmt::arg("scale", png_scale),
+                     fmt::arg("inches_wide", static_cast<double>(plot.width) / dots_per_inch),
+                     fmt::arg("inches_high", static_cast<double>(plot.height) / dots_per_inch),
                      fmt::arg("name", gnuplot_string(plot.name)),
                      fmt::arg("drawing", plot.drawing));
 }

@@ -6,20 +6,20 @@
 
 namespace syncopate::cli {
 
-/// A figure: gnuplot draws it as SVG and as PNG.
+/// A figure: gnuplot draws it as SVG, PNG and PDF.
 struct Plot {
   std::string name;         ///< of its files: "accuracy-time"
   std::string caption;      ///< what it shows, in words
   std::size_t width = 480;  ///< of the SVG, as wide as one column: 14-point text prints as 7 points
   std::size_t height = 340;
   std::string data = {};     ///< named data blocks of gnuplot
-  std::string drawing = {};  ///< commands, carried out once for each of the two files
+  std::string drawing = {};  ///< commands, carried out once for each of the files
 };
 
 /// A text as gnuplot's string, without control characters.
 std::string gnuplot_string(const std::string& text);
 
-/// The whole script, which writes NAME.svg and NAME.png beside itself.
+/// The whole script, which writes NAME.svg, NAME.png and NAME.pdf beside itself.
 std::string script_of(const Plot& plot);
 
 /// A named data block. `rows`: numbers separated by spaces, or `gnuplot_string`s.

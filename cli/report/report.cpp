@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "cli/report/bar_plots.hpp"
 #include "cli/report/curve_plots.hpp"
@@ -59,6 +61,60 @@ TitledTable runs_table(const Setting& setting) {
   return {"Runs", table};
 }
 
+/// The values that runs have of an option: "mini-batch 64", or "mini-batch 64 (ssgd, esync), 16
+/// (asgd)". Empty where no run says it.
+std::string option_text(const Setting& setting, const char* key, const char* name) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_value;
+  for (const RunGroup& group : setting.groups) {
+    const auto& options = group.runs.front().options;
+    const auto value = options.find(key);
+    if (value == options.end() || value->second.empty()) {
+      continue;
+    }
+    auto known =
+        std::ranges::find(by_value, value->second, [](const auto& one) { return one.first; });
+    if (known == by_value.end()) {
+      known = by_value.insert(by_value.end(), {value->second, {}});
+    }
+    known->second.push_back(shown_name(group.figures));
+  }
+  std::vector<std::string> parts;
+  for (const auto& [value, groups] : by_value) {
+    const bool of_all = groups.size() == setting.groups.size();
+    parts.push_back(of_all ? value : fmt::format("{} ({})", value, fmt::join(groups, ", ")));
+  }
+  return parts.empty() ? "" : fmt::format("{} {}", name, fmt::join(parts, ", "));
+}
+
+/// "Seeds 21, 22, 23; mini-batch 64; optimizer momentum", and the programs and machines of the runs.
+std::vector<std::string> method_of(const Setting& setting) {
+  std::set<std::uint64_t> seeds;
+  std::set<std::string> origins;
+  for (const RunGroup& group : setting.groups) {
+    for (const RunRecord& run : group.runs) {
+      seeds.insert(run.seed);
+      if (const std::string version = text_at(run.summary, "version"); !version.empty()) {
+        origins.insert(fmt::format("syncopate {} on {}", version, text_at(run.summary, "machine")));
+      }
+    }
+  }
+  std::vector<std::string> facts{
+      fmt::format("{} {}", seeds.size() == 1 ? "Seed" : "Seeds", fmt::join(seeds, ", "))};
+  constexpr std::pair<const char*, const char*> options[] = {
+      {"batch_size", "mini-batch"},     {"optimizer", "optimizer"}, {"momentum", "momentum"},
+      {"weight_decay", "weight decay"}, {"schedule", "schedule"},   {"warm_up", "warm-up"}};
+  for (const auto& [key, name] : options) {
+    if (std::string text = option_text(setting, key, name); !text.empty()) {
+      facts.push_back(std::move(text));
+    }
+  }
+  std::vector<std::string> lines{fmt::format("{}.", fmt::join(facts, "; "))};
+  if (!origins.empty()) {
+    lines.push_back(fmt::format("Runs of {}.", fmt::join(origins, "; ")));
+  }
+  return lines;
+}
+
 std::vector<Plot> plots_of(const Setting& setting, std::size_t index) {
   std::vector<Plot> plots;
   const auto add = [&](std::optional<Plot> plot) {
@@ -103,14 +159,14 @@ std::optional<TitledTable> speed_ups_by_ratio(const std::vector<Setting>& settin
 template <class Begin, class One>
 void for_each_table(const Report& report, bool with_runs, Begin begin, One one) {
   for (const ReportSection& section : report.sections) {
-    begin(section.title);
+    begin(section);
     std::for_each(section.tables.begin(), section.tables.end(), one);
     if (with_runs) {
       one(section.runs);
     }
   }
   if (!report.tables.empty()) {
-    begin("All settings");
+    begin(ReportSection{.title = "All settings", .runs = {"", Table({})}, .plots = report.plots});
     std::for_each(report.tables.begin(), report.tables.end(), one);
   }
 }
@@ -143,11 +199,13 @@ std::vector<std::string> notes_of(const Setting& setting) {
 
 }  // namespace
 
-Report report_on(const std::vector<Setting>& settings, const std::vector<Published>& published) {
-  Report report;
+Report report_on(const std::vector<Setting>& settings, const std::vector<Published>& published,
+                 const std::string& command) {
+  Report report{.command = command};
   for (std::size_t i = 0; i < settings.size(); ++i) {
     const Setting& setting = settings[i];
     ReportSection section{.title = setting.title(),
+                          .method = method_of(setting),
                           .tables = tables_of(figures_in(setting), setting.target),
                           .runs = runs_table(setting)};
     for (const Published& one : published) {
@@ -170,8 +228,8 @@ std::string text_of(const Report& report) {
   std::string text;
   for_each_table(
       report, false,
-      [&](const std::string& title) {
-        text += fmt::format("{}{}\n", text.empty() ? "" : "\n", title);
+      [&](const ReportSection& section) {
+        text += fmt::format("{}{}\n", text.empty() ? "" : "\n", section.title);
       },
       [&](const TitledTable& one) {
         text += fmt::format("\n{}\n{}\n", one.title, fmt::join(one.table.lines(), "\n"));
@@ -184,8 +242,17 @@ std::string text_of(const Report& report) {
 
 std::string markdown_of(const Report& report) {
   std::string text = "# Report\n";
+  if (!report.command.empty()) {
+    text += fmt::format("\n    {}\n", report.command);
+  }
   for_each_table(
-      report, true, [&](const std::string& title) { text += fmt::format("\n## {}\n", title); },
+      report, true,
+      [&](const ReportSection& section) {
+        text += fmt::format("\n## {}\n", section.title);
+        if (!section.method.empty()) {
+          text += fmt::format("\n{}\n", fmt::join(section.method, " "));
+        }
+      },
       [&](const TitledTable& one) {
         text += fmt::format("\n### {}\n\n{}\n", one.title, fmt::join(one.table.markdown(), "\n"));
       });
@@ -196,10 +263,20 @@ std::string markdown_of(const Report& report) {
 }
 
 std::string latex_of(const Report& report) {
-  std::string text = "% \\usepackage{booktabs}\n";
+  std::string text = "% \\usepackage{booktabs,graphicx}\n";
+  text += report.command.empty() ? "" : fmt::format("% {}\n", report.command);
   std::string heading;
   for_each_table(
-      report, false, [&](const std::string& title) { heading = title; },
+      report, false,
+      [&](const ReportSection& section) {
+        heading = section.title;
+        if (!section.method.empty()) {
+          text += fmt::format("\n% {}\n", fmt::join(section.method, "\n% "));
+        }
+        for (const Plot& plot : section.plots) {
+          text += "\n" + latex_of(plot, heading);
+        }
+      },
       [&](const TitledTable& one) {
         text += "\n" + latex_of(TitledTable{fmt::format("{}: {}", heading, one.title), one.table});
       });

@@ -16,24 +16,28 @@ namespace syncopate::cli {
 /// One setting of a report, ready to print.
 struct ReportSection {
   std::string title;
+  std::vector<std::string> method = {};  ///< how its runs were made, a line each
   std::vector<TitledTable> tables = {};
   TitledTable runs;  ///< a row for each run; in files only
   std::vector<Plot> plots = {};
 };
 
 struct Report {
+  std::string command = {};  ///< that made it, and its version
   std::vector<ReportSection> sections = {};
   std::vector<Plot> plots = {};          ///< of several settings
   std::vector<TitledTable> tables = {};  ///< of several settings
   std::vector<std::string> notes = {};   ///< a line for what is unusual about a run
 };
 
-Report report_on(const std::vector<Setting>& settings, const std::vector<Published>& published);
+/// `command`: as `Report` has it.
+Report report_on(const std::vector<Setting>& settings, const std::vector<Published>& published,
+                 const std::string& command = "");
 
 /// Tables and notes for a terminal.
 std::string text_of(const Report& report);
 std::string markdown_of(const Report& report);
-/// Needs the package booktabs.
+/// Needs the packages booktabs and graphicx, and the figures as PDF beside it, in figures/.
 std::string latex_of(const Report& report);
 nlohmann::ordered_json json_of(const std::vector<Setting>& settings);
 

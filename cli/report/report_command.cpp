@@ -36,7 +36,8 @@ void write_where(const std::filesystem::path& out, const std::vector<Setting>& s
 
 int report(const ReportCommand& command) {
   const std::vector<Setting> settings = study_of(read_runs(command.runs), command.options);
-  const Report made = report_on(settings, {command.reference.value_or(esync_paper())});
+  const Report made =
+      report_on(settings, {command.reference.value_or(esync_paper())}, command.words);
   fmt::print("{}", shown_as(command.format, settings, made));
   if (command.out) {
     write_where(*command.out, settings, made, command.format == ReportFormat::text);
@@ -49,7 +50,8 @@ int compare_and_report(const CompareCommand& command) {
   if (status == exit_status::success) {
     const std::vector<Setting> settings =
         study_of(read_runs({command.folder}), {.target = command.common.config.target_accuracy});
-    write_where(command.folder, settings, report_on(settings, {esync_paper()}),
+    const std::string words = fmt::format("{}  # {}", command.words, command.version);
+    write_where(command.folder, settings, report_on(settings, {esync_paper()}, words),
                 !command.output.json);
   }
   return status;

@@ -20,6 +20,7 @@ struct ReportCommand {
   ReportFormat format = ReportFormat::text;
   StudyOptions options = {};
   std::optional<Published> reference = {};  ///< in place of ESync's
+  std::string words = {};                   ///< the command line, and the version
 };
 
 /// Prints the tables, and writes the report where `out` is given. Returns the exit status. Errors:

@@ -1,6 +1,7 @@
 #include "cli/report/report_files.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/file.hpp"
 #include "cli/report/gnuplot.hpp"
@@ -84,8 +85,12 @@ std::vector<Plot> all_plots(const Report& report) {
 
 std::string html_page(const Report& report, const fs::path& figures) {
   std::string page(page_begin);
+  page += report.command.empty()
+              ? ""
+              : fmt::format("<p><code>{}</code></p>\n", html_escaped(report.command));
   for (const ReportSection& section : report.sections) {
-    page += fmt::format("<h2>{}</h2>\n{}{}{}", html_escaped(section.title),
+    page += fmt::format("<h2>{}</h2>\n<p>{}</p>\n{}{}{}", html_escaped(section.title),
+                        html_escaped(fmt::format("{}", fmt::join(section.method, " "))),
                         figures_html(section.plots, figures), tables_html(section.tables),
                         html_of(section.runs));
   }

@@ -249,7 +249,8 @@ std::optional<Plot> timeline_plot(const Setting& setting) {
             .caption =
                 "One round in the middle of a run, or one step of the slowest device where "
                 "there are no rounds. Within a round the order of activities is that of a "
-                "step. Each scheme has its own scale."};
+                "step. White is none of these, such as a snapshot for a test or a checkpoint. "
+                "Each scheme has its own scale."};
   plot.height = activity_legend().height;
   for (const Panel& panel : panels) {
     plot.height += height_of(panel);

@@ -89,6 +89,8 @@ class MadeRuns {
 
   static Json summary(const Options& options) {
     return {
+        {"version", "0.1.0"},
+        {"machine", "some CPU, 2 cores"},
         {"scheme", options.scheme},
         {"network", "mlp"},
         {"data", "synthetic"},

@@ -280,6 +280,7 @@ TEST(DrawTest, DrawsTheElementsOfEachFigure) {
   EXPECT_THAT(write_report(settings, report, out), testing::IsEmpty());
   const auto svg = [&](const std::string& name) {
     EXPECT_GT(fs::file_size(out / "figures" / (name + ".png")), 1000U) << name;
+    EXPECT_TRUE(read_file(out / "figures" / (name + ".pdf")).starts_with("%PDF-")) << name;
     return read_file(out / "figures" / (name + ".svg"));
   };
   EXPECT_THAT(svg("accuracy-time"),
