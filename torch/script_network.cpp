@@ -3,9 +3,12 @@
 #include <fmt/core.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>
+#include <torch/version.h>
 
+#include <algorithm>
 #include <exception>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,11 +18,29 @@
 namespace syncopate::torch_backend {
 namespace {
 
+/// From the first character on: an error of the compiler begins with a line end.
+std::string text_of(const std::exception& error) {
+  const auto* const own = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = own != nullptr ? own->what_without_backtrace() : error.what();
+  return text.substr(std::min(text.find_first_not_of(" \n"), text.size()));
+}
+
+/// What a file needs that this libtorch has not, since a later one wrote it; else empty.
+std::string newer_than_this(const std::exception& error) {
+  const std::string text = text_of(error);
+  for (const std::string_view begin : {"Unknown builtin op: ", "Unknown type name "}) {
+    if (text.starts_with(begin)) {
+      const std::string name = text.substr(begin.size(), text.find('\n') - begin.size());
+      return name.substr(0, name.find_last_not_of('.') + 1);
+    }
+  }
+  return text.find("maximum supported version") != std::string::npos ? "its format" : "";
+}
+
 /// libtorch's errors have many lines, with stacks in several languages. The reason stands behind
 /// the last "Error: ", or in the first line.
 std::string reason_of(const std::exception& error) {
-  const auto* const own = dynamic_cast<const c10::Error*>(&error);
-  const std::string text = own != nullptr ? own->what_without_backtrace() : error.what();
+  const std::string text = text_of(error);
   constexpr std::string_view mark = "Error: ";
   const std::size_t last = text.rfind(mark);
   const std::size_t begin = last == std::string::npos ? 0 : last + mark.size();
@@ -31,6 +52,13 @@ torch::jit::Module load(const std::string& path) {
   try {
     return torch::jit::load(path, torch::kCPU);
   } catch (const std::exception& error) {
+    if (const std::string lacking = newer_than_this(error); !lacking.empty()) {
+      throw ConfigError(
+          fmt::format("network {} needs a later libtorch than that of this program, {}, which does "
+                      "not know {}: write the file by torch {}, or install syncopate for a later "
+                      "torch",
+                      path, TORCH_VERSION, lacking, TORCH_VERSION));
+    }
     throw ConfigError(
         fmt::format("network {} is not a whole TorchScript file ({}); write it by "
                     "torch.jit.script(module).save(\"{}\")",

@@ -4,10 +4,13 @@
 //         the same way beside the module.
 #include "torch/script_network.hpp"
 
+#include <caffe2/serialize/inline_container.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/version.h>
 
 #include <fstream>
+#include <regex>
 
 #include "base/errors.hpp"
 #include "job/spec/network_file.hpp"
@@ -158,6 +161,35 @@ TEST(ScriptNetworkFile, IsRefusedWhereItIsMissingOrNotTorchScript) {
   EXPECT_THAT(refusal_of(path), AllOf(HasSubstr(path + " is not a whole TorchScript file ("),
                                       HasSubstr("torch.jit.script(module).save(\"text.pt\")"),
                                       testing::Not(HasSubstr("\n"))));
+}
+
+/// A copy of a file, with the names of an operator replaced in its code, as a later libtorch may
+/// have it.
+std::string with_operator(const std::string& path, const std::string& name) {
+  caffe2::serialize::PyTorchStreamReader reader(path);
+  std::string copy = testing::TempDir() + "later.pt";
+  caffe2::serialize::PyTorchStreamWriter writer(copy);
+  for (const std::string& record : reader.getAllRecords()) {
+    if (record == "version" || record.starts_with(".data/")) {
+      continue;  // the writer's own
+    }
+    const auto [data, size] = reader.getRecord(record);
+    std::string text(static_cast<const char*>(data.get()), size);
+    if (record.ends_with(".py")) {
+      text = std::regex_replace(text, std::regex("torch\\.(addmm|linear|matmul|flatten)\\("),
+                                "torch." + name + "(");
+    }
+    writer.writeRecord(record, text.data(), text.size());
+  }
+  writer.writeEndOfFile();
+  return copy;
+}
+
+TEST(ScriptNetworkFile, OfALaterLibtorchIsSaidToBe) {
+  const std::string path = saved_script(script_classifier(36, 3), "now.pt");
+  EXPECT_THAT(refusal_of(with_operator(path, "of_tomorrow")),
+              AllOf(HasSubstr("needs a later libtorch than that of this program, " TORCH_VERSION),
+                    HasSubstr("does not know aten::of_tomorrow: "), testing::Not(HasSubstr("\n"))));
 }
 
 TEST(ScriptNetworkFile, IsRefusedWhereItsOutputsAreNotOnesOfTheClasses) {
