@@ -1,40 +1,40 @@
 // Goal:   an unknown option is refused with the one that was meant, by its letters or by what other
 //         tools call it.
-// Method: a command with a few options.
-
+// Method: command lines with one wrong word.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
-#include "base/errors.hpp"
-#include "cli/command.hpp"
+#include "cli/handlers.hpp"
+#include "tests/unit/cli/ran_command.hpp"
 
 namespace syncopate::cli {
 namespace {
 
-std::string refusal_of(const std::string& word) {
-  CLI::App app;
-  app.allow_extras();
-  for (const char* name : {"--learning-rate", "--workers", "--scheme", "--version"}) {
-    app.add_option(name);
-  }
-  app.parse(word);
-  try {
-    check_nothing_left(app);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "it was not refused";
+std::string refusal_of(const std::vector<std::string>& words) {
+  const RanCommand ran = run_words(words, Handlers{});
+  EXPECT_EQ(ran.status, 2);
+  return ran.err;
+}
+
+std::string refusal_in_train(const std::string& word) {
+  return refusal_of({"train", word});
 }
 
 TEST(UnknownOption, IsRefusedWithTheOneThatWasMeant) {
-  EXPECT_EQ(refusal_of("--worker"), "unknown option --worker; did you mean '--workers'?");
-  EXPECT_EQ(refusal_of("--SCHEME"), "unknown option --SCHEME; did you mean '--scheme'?");
-  EXPECT_EQ(refusal_of("--lr=0.1"), "unknown option --lr; did you mean '--learning-rate'?");
-  EXPECT_EQ(refusal_of("--gpus"), "unknown option --gpus; did you mean '--workers'?");
-  EXPECT_EQ(refusal_of("-V"), "unknown option -V; did you mean '--version'?");
-  EXPECT_EQ(refusal_of("--bs"), "unknown option --bs") << "this command has no --batch-size";
+  EXPECT_EQ(refusal_in_train("--worker"),
+            "syncopate: unknown option --worker; did you mean '--workers'?\n");
+  EXPECT_EQ(refusal_in_train("--SCHEME"),
+            "syncopate: unknown option --SCHEME; did you mean '--scheme'?\n");
+  EXPECT_EQ(refusal_in_train("--lr=0.1"),
+            "syncopate: unknown option --lr; did you mean '--learning-rate'?\n");
+  EXPECT_EQ(refusal_in_train("--gpus"),
+            "syncopate: unknown option --gpus; did you mean '--workers'?\n");
+  EXPECT_EQ(refusal_of({"-V"}), "syncopate: unknown option -V; did you mean '--version'?\n");
+  EXPECT_EQ(refusal_of({"report", "--bs"}), "syncopate: unknown option --bs\n")
+      << "this command has no --batch-size";
 }
 
 }  // namespace

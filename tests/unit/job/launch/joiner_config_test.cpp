@@ -1,14 +1,15 @@
 // Goal:   a process that joins a job keeps the options of its own machine, and refuses a job that
 //         contradicts the other options.
 // Method: configurations and options as typed, through `config_of_joiner`.
-#include "cli/train_options.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
+#include "job/launch/job_request.hpp"
+#include "job/spec/networks.hpp"
 
-namespace syncopate::cli {
+namespace syncopate {
 namespace {
 
 TrainConfig job() {
@@ -20,7 +21,7 @@ TrainConfig job() {
   return config;
 }
 
-std::string refusal_of(const GivenOptions& given) {
+std::string objection_to(const GivenOptions& given) {
   try {
     config_of_joiner(job(), given, "the job at there");
   } catch (const ConfigError& error) {
@@ -48,17 +49,17 @@ TEST(ConfigOfJoiner, KeepsWhatIsTheMachinesOwn) {
 
 TEST(ConfigOfJoiner, AcceptsWhatTheJobIs) {
   EXPECT_EQ(
-      refusal_of(
+      objection_to(
           {{"network", "mlp"}, {"learning-rate", "5e-2"}, {"cluster", "/clusters/./mixed.toml"}}),
       "accepted");
 }
 
 TEST(ConfigOfJoiner, RefusesAnythingElseByNameWithBothValues) {
-  EXPECT_EQ(refusal_of({{"network", "resnet18-v1"}}),
+  EXPECT_EQ(objection_to({{"network", "resnet18-v1"}}),
             "--network is resnet18-v1 here, but mlp in the job at there");
-  EXPECT_EQ(refusal_of({{"target-accuracy", "0.9"}}),
+  EXPECT_EQ(objection_to({{"target-accuracy", "0.9"}}),
             "--target-accuracy is 0.9 here, but not set in the job at there");
-  EXPECT_EQ(refusal_of({{"workers", "none"}}).substr(0, 10), "--workers:");
+  EXPECT_EQ(objection_to({{"workers", "none"}}).substr(0, 10), "--workers:");
 }
 
 TEST(ConfigOfJoiner, NamesWhatAJobLacks) {
@@ -80,4 +81,4 @@ TEST(ConfigOfJoiner, NamesWhatAJobLacks) {
 }
 
 }  // namespace
-}  // namespace syncopate::cli
+}  // namespace syncopate
