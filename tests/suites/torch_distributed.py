@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""torch's own test suite of its process groups, `DistributedTest` of the wheel, over backend "syncopate" and over Gloo.
+
+Usage: torch_distributed.py [--ranks N,...] [--only PATTERN] [--out FILE]
+  --ranks N,...    numbers of ranks [2,3]
+  --only PATTERN   of the names of tests: a regular expression
+  --out FILE       writes what came of each test, as JSON
+
+Each test runs with both, one after the other, in processes that are forked for it. Feature tables of the suite treat the
+backend as Gloo. Prints each test that passes with Gloo alone. Exit status 1, where one of them is not in `EXPECTED`.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+# Tests that pass with Gloo alone, and why.
+EXPECTED = {
+    "test_monitored_barrier_allreduce_hang": "torch refuses monitored_barrier by the name of the backend",
+}
+BACKENDS = ("gloo", "syncopate")
+
+
+class Outcomes(unittest.TestResult):
+    """By test: "passed", "skipped", or the last line of the error."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = {}
+
+    def _note(self, test, outcome):
+        self.found.setdefault(test._testMethodName, outcome)
+        print(f"{test._testMethodName}: {outcome}", file=sys.stderr, flush=True)
+
+    def addSuccess(self, test):  # noqa: N802 (unittest's name)
+        self._note(test, "passed")
+
+    def addSkip(self, test, _reason):  # noqa: N802
+        self._note(test, "skipped")
+
+    def addError(self, test, error):  # noqa: N802
+        self._note(test, _last_line(error))
+
+    addFailure = addError  # noqa: N815
+
+    def addSubTest(self, test, _subtest, error):  # noqa: N802
+        if error is not None:
+            self._note(test, _last_line(error))
+
+
+def _last_line(error):
+    lines = [line for line in str(error[1]).splitlines() if re.match(r"\w[\w.]*(Error|Exception|Lost|Out)\b", line)]
+    return (lines or str(error[1]).splitlines() or ["an error"])[-1]
+
+
+def run_suite(backend, pattern, out):
+    """In a process of its own: the suite reads the backend when it is imported."""
+    import torch
+    from torch.testing._internal import common_distributed
+
+    if backend == "syncopate":
+        import syncopate_torch  # noqa: F401 (makes the backend known)
+        for table in (common_distributed.DistTestCases.backend_feature, common_distributed.DistTestCases.skip_collective):
+            for backends in table.values():
+                if "gloo" in backends:
+                    backends.add("syncopate")
+    from torch.testing._internal.distributed import distributed_test as suite
+
+    class Forked(suite.TestDistBackend, suite.DistributedTest._DistTestBase):
+        def setUp(self):
+            super().setUp()
+            self._start_processes(torch.multiprocessing.get_context("fork").Process)
+
+    names = [name for name in unittest.TestLoader().getTestCaseNames(Forked) if re.search(pattern, name)]
+    outcomes = Outcomes()
+    unittest.TestSuite(map(Forked, names)).run(outcomes)
+    pathlib.Path(out).write_text(json.dumps(outcomes.found))
+
+
+def outcomes_of(backend, ranks, pattern):
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder, "out.json")
+        (pathlib.Path(folder) / "temporary").mkdir()
+        environment = {**os.environ, "BACKEND": backend, "WORLD_SIZE": str(ranks), "TEMP_DIR": f"{folder}/temporary"}
+        subprocess.run([sys.executable, __file__, "--suite", backend, "--only", pattern, "--out", str(out)], env=environment,
+                       check=True)
+        return json.loads(out.read_text())
+
+
+def compared(ranks, pattern):
+    """The outcomes, and the names of tests that should pass and do not."""
+    found = {backend: outcomes_of(backend, ranks, pattern) for backend in BACKENDS}
+    for backend, outcomes in found.items():
+        kinds = collections.Counter(each if each in ("passed", "skipped") else "failed" for each in outcomes.values())
+        print(f"{ranks} ranks, {backend}: {kinds['passed']} passed, {kinds['skipped']} skipped, {kinds['failed']} failed")
+    unexpected = []
+    for name, outcome in found["gloo"].items():
+        own = found["syncopate"].get(name)
+        if outcome == "passed" and own != "passed":
+            print(f"  {name}: {own}" + (f" (expected: {EXPECTED[name]})" if name in EXPECTED else ""))
+            unexpected += [name] if name not in EXPECTED else []
+    return found, unexpected
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", default="2,3")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--out")
+    parser.add_argument("--suite", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.suite:
+        run_suite(given.suite, given.only, given.out)
+        return 0
+    kept, unexpected = {}, []
+    for ranks in map(int, given.ranks.split(",")):
+        kept[ranks], more = compared(ranks, given.only)
+        unexpected += more
+    if given.out:
+        pathlib.Path(given.out).write_text(json.dumps(kept, indent=1) + "\n")
+    return 1 if unexpected else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
