@@ -247,14 +247,19 @@ def default_device():
     torch.set_default_device("cpu")
 
 
-def compiled():
-    """DistributedDataParallel as torch.compile takes it, and as it is. The module alone imports no compiler."""
+def light():
+    """The module alone imports no compiler."""
     begin()
     dist.all_reduce(torch.ones(2))
-    is_light = "torch._dynamo" not in sys.modules
+    say(rank=dist.get_rank(), is_light="torch._dynamo" not in sys.modules)
+
+
+def compiled():
+    """DistributedDataParallel as torch.compile takes it, and as it is."""
+    begin()
     found, expected = [trained(change(DistributedDataParallel(small_network())))
                        for change in (lambda model: torch.compile(model, backend="eager"), lambda model: model)]
-    say(rank=dist.get_rank(), is_light=is_light, found=found, expected=expected)
+    say(rank=dist.get_rank(), found=found, expected=expected)
 
 
 def functional_collectives():

@@ -5,6 +5,8 @@ A `ForkServer` is a process that imports torch once and forks for each script. I
 streams, passes signals on to it, and ends as it ends. When the client is killed, so are the script's process and those that
 it has started. The process ids of client and script differ: a test that looks at those, or that limits, isolates or stops
 what it starts, starts a real interpreter.
+
+A run of ctest has one for all test files, which are forked by it, too: `forked_scripts.py start SOCKET`.
 """
 import sys
 
@@ -23,8 +25,9 @@ if __name__ == "__main__" and sys.argv[1] == "client":  # before other imports, 
     passed_on = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}
     signal.pthread_sigmask(signal.SIG_BLOCK, passed_on)  # until there is a process to pass them on to
     with socket.socket(socket.AF_UNIX) as server:
-        server.connect(sys.argv[2])
         request = marshal.dumps((sys.argv[3:], dict(os.environ), os.getcwd()))
+        os.chdir(os.path.dirname(sys.argv[2]))  # the path of a socket is short
+        server.connect(os.path.basename(sys.argv[2]))
         socket.send_fds(server, [len(request).to_bytes(4, "big")], [0, 1, 2])
         server.sendall(request)
         script = int.from_bytes(server.recv(4), "big")
@@ -57,6 +60,8 @@ import tempfile
 import threading
 import types
 
+_SHARED = "SYNCOPATE_FORK_SERVER"  # the socket of a server that all tests of a run have
+
 
 class ForkServer:
     """Gone with this process. Errors: RuntimeError, where it cannot import `modules`."""
@@ -78,9 +83,11 @@ class ForkServer:
 
     def _start(self):
         """The path of the server's socket."""
+        if self._modules == ("torch",) and self._interpreter == sys.executable and _SHARED in os.environ:
+            return os.environ[_SHARED]
         folder = tempfile.mkdtemp(prefix="syncopate-forks-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        server = subprocess.Popen([self._interpreter, "-B", __file__, "serve", f"{folder}/socket", *self._modules],
+        server = subprocess.Popen([self._interpreter, "-B", __file__, "serve", f"{folder}/socket", "stdin", *self._modules],
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         atexit.register(server.communicate)  # the end of its input ends it
         if server.stdout.readline() != b"ready\n":
@@ -134,17 +141,18 @@ class _Forked:
         os.close(self.process)
 
 
-def _serve(path):
+def _serve(path, end):
     """Forks for each client. Returns in the forked process, with the arguments that its client gave it."""
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(path)
+    os.chdir(os.path.dirname(path))
+    listener.bind(os.path.basename(path))
     listener.listen(64)
     print("ready", flush=True)
     running = {}  # by descriptor
     while True:
-        ready = select.select([sys.stdin, listener, *running], [], [])[0]
-        if sys.stdin in ready:
-            os._exit(0)  # the test has ended; scripts that still run end with this process
+        ready = select.select([end, listener, *running], [], [])[0]
+        if end in ready:
+            os._exit(0)  # the tests have ended; scripts that still run end with this process
         for descriptor in ready:
             if forked := running.get(descriptor):
                 for each in forked.descriptors:
@@ -170,7 +178,7 @@ def _serve(path):
 
 def _run(script):
     """Runs a script as the interpreter does. Returns the exit status, unless it ends by an exception of its own kind, such as
-    SystemExit."""
+    KeyboardInterrupt."""
     main = types.ModuleType("__main__")
     main.__file__ = script
     sys.modules["__main__"] = main
@@ -179,6 +187,10 @@ def _run(script):
         code = compile(source.read(), script, "exec")
     try:
         exec(code, main.__dict__)
+    except SystemExit as error:
+        if not script.endswith("_test.py"):  # what a script of a test ends by is for the interpreter, and for the job
+            raise
+        return int(error.code or 0)
     except Exception as error:
         trace = error.__traceback__.tb_next  # without this function
         sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
@@ -187,11 +199,26 @@ def _run(script):
     return 0
 
 
+def _start_shared(path):
+    """A server for all tests of the run of ctest that has started this process: it ends with that."""
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path)
+    server = subprocess.Popen([sys.executable, "-B", __file__, "serve", path, str(os.getppid()), "torch"], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+    return 0 if server.stdout.readline() == b"ready\n" else 1
+
+
+if __name__ == "__main__" and sys.argv[1] == "start":
+    os._exit(_start_shared(sys.argv[2]))
 if __name__ == "__main__":
-    for _name in sys.argv[3:]:
+    gc.disable()  # a third of the time of the imports
+    for _name in sys.argv[4:]:
         importlib.import_module(_name)
+    if "torch" in sys.modules and not sys.modules["torch"].__version__.startswith("1."):
+        importlib.import_module("torch._dynamo")  # as the first optimizer of a script does, for almost as long
     gc.freeze()
-    sys.argv = _serve(sys.argv[2])
+    gc.enable()
+    sys.argv = _serve(sys.argv[2], sys.stdin if sys.argv[3] == "stdin" else os.pidfd_open(int(sys.argv[3])))
     _status = _run(sys.argv[0])
     # The interpreter would now take down every module, which takes almost as long as to import them.
     threading._shutdown()
