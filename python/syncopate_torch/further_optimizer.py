@@ -75,7 +75,7 @@ class FurtherOptimizer(StandIn):
         own = set(map(id, self._everything()))
         return any(id(tensor) in own for tensor in tensors)
 
-    def expect_to_train(self, params):
+    def _expect_to_train(self, params):
         """Before they come into a group. Errors: ConfigError, for others than those of its module."""
         self._wrapped.expect_trained(params)
 

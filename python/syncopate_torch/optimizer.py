@@ -364,11 +364,8 @@ class DistributedOptimizer(StandIn):
                               "whole model: its rule, by a momentum or a weight decay, would move it without a gradient; choose "
                               "a scheme without a server, such as esync, or SGD without both")
 
-    def expect_to_train(self, params):
+    def _expect_to_train(self, params):
         """Before they come into a group. Errors: ConfigError."""
-        if _c.call("training_server_steps", self._training):
-            raise ConfigError("the parameter server takes the steps of the groups of the beginning: add all groups before "
-                              "job.DistributedOptimizer, or choose a scheme without a server, such as esync")
         self._replica.expect_trained(params)
 
     def _expect_rule(self):

@@ -9,6 +9,8 @@ from syncopate_torch.untraced import untraced
 from syncopate_torch.works import Work
 
 _MOST_DIMENSIONS = 64  # of a tensor of torch
+# torch 2.14 warns where a script has not said whether indices are checked.
+_UNCHECKED = {} if torch.__version__.startswith("1.") else {"check_invariants": False}
 
 
 @untraced()
@@ -59,7 +61,7 @@ def _sum_of(group, own, shapes):
     counts = [int(shape[2]) for shape in shapes]
     works = [group.gathered(_extended(rows, max(counts))) for rows in (own.indices().t(), own.values())]
     indices, values = (torch.cat([rows[:count] for rows, count in zip(work.result(), counts)]) for work in works)
-    return torch.sparse_coo_tensor(indices.t(), values, own.shape).coalesce()
+    return torch.sparse_coo_tensor(indices.t(), values, own.shape, **_UNCHECKED).coalesce()
 
 
 def _shape_of(tensor):

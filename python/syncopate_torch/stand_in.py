@@ -32,10 +32,10 @@ class StandIn(torch.optim.Optimizer):
     def add_param_group(self, param_group):
         """Adds a group to the optimizer of torch.optim, on all workers before the same step: of parameters of the module that
         had `requires_grad` when the training began, and that no group has yet.
-        Errors: ConfigError, for other parameters, and where a parameter server takes the steps."""
+        Errors: ConfigError, for other parameters."""
         given = param_group["params"]
         params = [given] if torch.is_tensor(given) else list(given)
-        self.expect_to_train(each[1] if isinstance(each, tuple) else each for each in params)
+        self._expect_to_train(each[1] if isinstance(each, tuple) else each for each in params)
         self.optimizer.add_param_group({**param_group, "params": params})
 
     def __getstate__(self):

@@ -98,7 +98,7 @@ class OfTwoWorkers(ScriptTest):
     unfreezing = [("unfreezes", "ssgd"), ("unfreezes", "ssgd", "overlap=on"), ("unfreezes", "ssgd", "aggregate=server")]
     unfreezing_alone = [("unfreezes", "esync"), ("unfreezes", "local-sgd"), ("unfreezes", "nbssgd")]
     calls = [*shared, *clipped, *own, *nbssgd, *servers, ("trains", "ssgd", "adamw", "some", "short"), ("sparse",),
-             *unfreezing, *unfreezing_alone, ("unfreezes", "asgd")]
+             *unfreezing, *unfreezing_alone]
 
     def test_a_step_of_all_moves_what_one_process_would_move(self):
         for call in self.shared + self.clipped:
@@ -134,10 +134,6 @@ class OfTwoWorkers(ScriptTest):
             first, second = self.said(*call)
             with self.subTest(call):
                 self.assertEqual((first["parameters"], first["has_moved"]), (second["parameters"], True))
-
-    def test_a_server_that_takes_the_steps_takes_no_group_in_the_middle(self):
-        for facts in self.said("unfreezes", "asgd"):
-            self.assertIn("the parameter server takes the steps of the groups of the beginning", facts["refused"])
 
     def test_sparse_gradients_travel_as_dense_ones(self):
         [[alone]] = self.facts_of_each(1, [("sparse",)], SCRIPTS)
