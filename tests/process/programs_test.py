@@ -215,7 +215,7 @@ class LiveView(ProgramsTest):
             status, text = terminal.end()
         self.assertEqual(status, 130)
         self.assertRegex(picture[1].rstrip(), r"^epoch \d+\.\d+   [\d,]+ samples/s$")
-        self.assertRegex(picture[2].rstrip(), r"^elapsed \d+:\d\d$")
+        self.assertRegex(picture[2].rstrip(), r"^elapsed \d+:\d\d   compute . communicate . wait .$")
         table = text[text.rindex("worker  device") :]
         self.assertIn("cluster efficiency", table)
         for word in ("loss", "accuracy", "remaining", "nan"):
