@@ -24,7 +24,7 @@ std::uint64_t fingerprint(std::span<const std::byte> bytes) {
     return std::rotl((mixed ^ word) * odd, 29);
   };
   std::uint64_t mixed = bytes.size();
-  // Four words at a time, which do not wait for each other: every message of a simulation comes here.
+  // Four words at a time, which do not wait for each other: every message comes here.
   std::array<std::uint64_t, 4> lanes{1, 2, 3, 4};
   for (; bytes.size() >= sizeof lanes; bytes = bytes.subspan(sizeof lanes)) {
     std::array<std::uint64_t, 4> words;

@@ -150,8 +150,8 @@ Finding judge_processor(std::string_view cpuinfo, std::uint32_t cores) {
                                                         : nullptr;
   Finding finding{
       .subject = "processor",
-      .text = fmt::format("{}, {} {}, {}", processor_in(cpuinfo), cores, cores == 1 ? "core" : "cores",
-                          vectors ? vectors : "no AVX2")};
+      .text = fmt::format("{}, {} {}, {}", processor_in(cpuinfo), cores,
+                          cores == 1 ? "core" : "cores", vectors ? vectors : "no AVX2")};
   return finding;
 }
 

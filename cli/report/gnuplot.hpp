@@ -11,9 +11,10 @@ namespace syncopate::cli {
 /// Makes the folder of the figures. Errors: DataError.
 void make_figures_folder(const std::filesystem::path& folder);
 
-/// Writes each figure's script as NAME.gp, and draws NAME.svg, NAME.png and NAME.pdf by `program`. Returns a
-/// line for each figure that the program refuses, with its own words, or one line where there is no
-/// such program: the scripts of missing figures are there nevertheless. Errors: DataError.
+/// Writes each figure's script as NAME.gp, and draws NAME.svg, NAME.png and NAME.pdf by `program`.
+/// Returns a line for each figure that the program refuses, with its own words, or one line where
+/// there is no such program: the scripts of missing figures are there nevertheless. Errors:
+/// DataError.
 std::vector<std::string> draw(const std::vector<Plot>& plots, const std::filesystem::path& folder,
                               const std::string& program = "gnuplot");
 

@@ -86,7 +86,8 @@ std::string option_text(const Setting& setting, const char* key, const char* nam
   return parts.empty() ? "" : fmt::format("{} {}", name, fmt::join(parts, ", "));
 }
 
-/// "Seeds 21, 22, 23; mini-batch 64; optimizer momentum", and the programs and machines of the runs.
+/// "Seeds 21, 22, 23; mini-batch 64; optimizer momentum", and the programs and machines of the
+/// runs.
 std::vector<std::string> method_of(const Setting& setting) {
   std::set<std::uint64_t> seeds;
   std::set<std::string> origins;

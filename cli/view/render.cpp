@@ -212,7 +212,7 @@ std::string time_text(const JobState& state) {
   return fmt::format("{}   remaining {}", elapsed, remaining ? clock_text(*remaining) : "-");
 }
 
-/// A legend that has no room is left out as a whole.
+/// A legend that has no room is dropped as a whole.
 std::string with_legend(const std::string& text, const Layout& layout, const Style& style) {
   const std::string longer = text + "   " + legend(style);
   return layout.bar > 0 && width_of(longer) <= style.width ? longer : text;

@@ -30,7 +30,7 @@ namespace {
 
 /// A coordinator that ends takes up to 2 s to close its connections.
 constexpr Duration longest_pause_of_events = std::chrono::milliseconds(2500);
-/// At a coordinator that is stopped, until the user hears of it.
+/// At a coordinator that is stopped, until a notice says so.
 constexpr unsigned glances_of_stop = 4;
 
 std::vector<bool> losses_allowed(const std::vector<Child>& children) {

@@ -85,7 +85,7 @@ class Supervisor {
     ProgramEnds* programs = nullptr;
     /// A program that handles SIGTERM itself ends within this time of it.
     Duration handling = std::chrono::seconds(10);
-    /// For so long a coordinator is stopped by a signal until the user hears of it.
+    /// A coordinator that is stopped by a signal for so long is reported.
     Duration stop = std::chrono::minutes(1);
   };
 
