@@ -94,7 +94,7 @@ Supervisor::Result Supervisor::run() {
     source.read();  // the output before the end
   }
   const auto failure = end_.first_failure();
-  return {end_.exit_status(), failure ? describe(*failure) : ""};
+  return {end_.exit_status(), failure && !gave_up_ ? describe(*failure) : ""};
 }
 
 void Supervisor::start(std::size_t index) {
@@ -191,8 +191,11 @@ void Supervisor::on_event(std::string_view line) {
     end_.left(*worker + 1);  // behind the coordinator
     return;
   }
-  watcher_.event(line);
   const auto success = events::end_in(line);
+  if (gave_up_ && success == false) {
+    return;  // it blames a process that has been ended here
+  }
+  watcher_.event(line);
   end_.trains(!success);
   const bool goes_on = success == true && options_.programs != nullptr && !end_.was_interrupted();
   if (success && !goes_on) {
@@ -389,6 +392,7 @@ void Supervisor::look_for_stop() {
 }
 
 void Supervisor::give_up() {
+  gave_up_ = true;
   watcher_.notice(
       fmt::format("the coordinator (process {}) does not answer: the job ends with what its last "
                   "checkpoint has",

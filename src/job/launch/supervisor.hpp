@@ -147,6 +147,7 @@ class Supervisor {
   Timer handling_;        ///< of SIGTERM, by the programs themselves
   int asked_by_ = 0;      ///< the user's signal; 0: none
   bool handles_ = false;  ///< they were given SIGTERM
+  bool gave_up_ = false;  ///< a coordinator that does not answer
   Timer answer_;
   Timer restart_;
   Timer glance_;                               ///< at the coordinator's state

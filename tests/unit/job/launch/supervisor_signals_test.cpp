@@ -217,5 +217,26 @@ TEST_F(SupervisorTest, EndsAJobWhoseCoordinatorDoesNotAnswerTheFirstInterrupt) {
       Contains(HasSubstr("does not answer: the job ends with what its last checkpoint has")));
 }
 
+TEST_F(SupervisorTest, BlamesNoProcessThatItHasEndedForACoordinatorThatWasStopped) {
+  recorder_.on_event = [this] {
+    if (recorder_.events.back() == "ready") {
+      ::kill(::getpid(), SIGINT);
+    }
+  };
+  options_.answer = std::chrono::milliseconds(30);
+  add("coordinator", [this] {
+    say(events_, "ready\n");
+    ::raise(SIGSTOP);
+    say(events_, R"({"event": "failed", "error": "worker 0 died"})"
+                 "\n");
+    return 1;
+  });
+  add("worker 0", wait_for_the_end);
+  const Supervisor::Result result = run();
+  EXPECT_EQ(result.exit_status, exit_status::interrupted);
+  EXPECT_EQ(result.failure, "");
+  EXPECT_THAT(recorder_.events, ElementsAre("ready"));
+}
+
 }  // namespace
 }  // namespace syncopate
