@@ -106,6 +106,8 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
         try:
             if not self._ended and self._wait_for(seconds):
                 self._make_result()
+        except TimedOut as error:
+            self._leave_with(TimedOut(f"{error}, the timeout of its process group"))
         except Exception as error:
             self._leave_with(error)
         finally:
