@@ -32,10 +32,9 @@ Duration AdaptiveLimit::limit() const {
   return std::max(options_.floor, from_seconds(options_.factor * to_seconds(median())));
 }
 
-RanksMissing error_of(const LongWait& wait) {
-  std::vector<std::uint32_t> ranks;
-  std::transform(wait.ranks.begin(), wait.ranks.end(), std::back_inserter(ranks),
-                 [](Rank rank) { return rank.value; });
+RanksMissing error_of(const LongWait& wait, const std::function<std::string(Rank)>& name) {
+  std::vector<std::string> ranks;
+  std::transform(wait.ranks.begin(), wait.ranks.end(), std::back_inserter(ranks), name);
   const std::string awaited =
       ranks.empty() ? "" : fmt::format(" for rank {}", fmt::join(ranks, ", "));
   return {fmt::format("{}: waited {:.1f} s{}", wait.operation, to_seconds(wait.waited), awaited),

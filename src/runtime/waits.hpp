@@ -53,8 +53,12 @@ class WaitArbiter {
   virtual void waits() {}
 };
 
-/// The error of a wait that has reached its limit, in one line.
-RanksMissing error_of(const LongWait& wait);
+/// The error of a wait that has reached its limit, in one line. `name`: of a rank in it, "1" or
+/// more.
+RanksMissing error_of(
+    const LongWait& wait, const std::function<std::string(Rank)>& name = [](Rank rank) {
+      return std::to_string(rank.value);
+    });
 
 /// The waits of a member for other members: their usual time, and the end of one that takes longer.
 ///

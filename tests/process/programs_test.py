@@ -322,7 +322,7 @@ class DifferentCollectives(ProgramsTest):
             said = job.stderr.readline()
             with open(self.folder / "waited", "w", encoding="ascii"):  # whatever it said, worker 1 waits for this
                 _, errors = job.communicate(timeout=jobs.LIMIT)
-        self.assertRegex(said, r"worker 0\] status \d+: barrier: waited \d+\.\d s for rank 1$")
+        self.assertRegex(said, r"worker 0\] status \d+: barrier: waited \d+\.\d s for rank 1 \(pid \d+ on \S+\)$")
         self.assertEqual(job.returncode, 0, errors)
 
 

@@ -42,7 +42,7 @@ class Leaving(ScriptTest):
         self.addCleanup(lambda: [rank.kill() for rank in ranks])
         said = [json.loads(rank.communicate(timeout=LIMIT)[0]) for rank in ranks]
         self.assertEqual([rank.returncode for rank in ranks], [0, 0])
-        self.assertIn("worker 0 has left the job or ended", said[1]["lost"])
+        self.assertRegex(said[1]["lost"], r"worker 0 \(pid \d+ on \S+\) has left the job or ended")
         files = {path.name for path in run_folder.iterdir()}
         self.assertLessEqual({"summary.json", "trace.json.gz"}, files)
         self.assertEqual([name for name in files if name.endswith(".tmp") or name == "run.lock"], [])

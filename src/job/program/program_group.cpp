@@ -21,17 +21,11 @@ Group::Options polling(Group::Options options, std::function<void()> poll) {
   return options;
 }
 
-/// What the collective was doing means nothing to a user.
-RanksMissing naming_call(const RanksMissing& error, const CollectiveCall& call) {
-  LongWait wait = error.wait();
-  wait.operation = call.text();
-  return error_of(wait);
-}
-
 }  // namespace
 
-ProgramGroup::ProgramGroup(World& world, Group::Options options)
-    : number_(options.number),
+ProgramGroup::ProgramGroup(World& world, Group::Options options, Processes processes)
+    : processes_(std::move(processes)),
+      number_(options.number),
       wait_limit_(options.wait_limit),
       group_(world, polling(std::move(options),
                             [this] {
@@ -52,6 +46,19 @@ std::optional<Rank> ProgramGroup::rank_of(NodeId node) const {
   return std::nullopt;
 }
 
+std::string ProgramGroup::name_of(Rank in_job) const {
+  return processes_ ? fmt::format("{} ({})", in_job.value, processes_->at(in_job.value))
+                    : std::to_string(in_job.value);
+}
+
+/// What the collective was doing means nothing to a user.
+RanksMissing ProgramGroup::naming_call(const RanksMissing& error,
+                                       const CollectiveCall& call) const {
+  LongWait wait = error.wait();
+  wait.operation = call.text();
+  return error_of(wait, [this](Rank rank) { return name_of(rank); });
+}
+
 /// The number of a node means nothing to a user.
 template <class Body>
 auto ProgramGroup::naming_workers(const Body& body) const {
@@ -63,7 +70,7 @@ auto ProgramGroup::naming_workers(const Body& body) const {
       throw;
     }
     throw PeerLost(error.peer(), fmt::format("worker {} has left the job or ended: {}",
-                                             group_.rank_in_job(*rank).value, error.what()));
+                                             name_of(group_.rank_in_job(*rank)), error.what()));
   }
 }
 

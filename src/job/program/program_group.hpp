@@ -23,8 +23,12 @@ namespace syncopate {
 ///         what `collectives` carries out alone.
 class ProgramGroup {
  public:
+  /// By the rank in the job: "pid 4711 on c3".
+  using Processes = std::shared_ptr<const std::vector<std::string>>;
+
   /// `options.number` distinguishes it from the other groups of the job. The world outlives this.
-  ProgramGroup(World& world, Group::Options options);
+  /// `processes`: by which errors name members beside their ranks; null: by these alone.
+  ProgramGroup(World& world, Group::Options options, Processes processes = nullptr);
 
   std::uint32_t size() const { return group_.size(); }
   Rank rank() const { return group_.rank(); }
@@ -60,12 +64,15 @@ class ProgramGroup {
                    const std::function<void(ProgramGroup&)>& collective);
   template <class Body>
   auto naming_workers(const Body& body) const;
+  std::string name_of(Rank in_job) const;
+  RanksMissing naming_call(const RanksMissing& error, const CollectiveCall& call) const;
   std::shared_ptr<Pending> pending_receive(PendingReceive::Attempt attempt);
   std::optional<Rank> take_any(Tag tag, std::span<std::byte> bytes, TimePoint deadline);
   std::optional<Message> next_from_any(Tag tag, TimePoint deadline);
   std::optional<Message> taken_from_each(Tag tag);
   Transport& transport() { return group_.transport(); }
 
+  const Processes processes_;
   const std::uint32_t number_;
   const Duration wait_limit_;
   Group group_;

@@ -279,6 +279,8 @@ void ProgramHost::introduce_all() {
     program.set_node(node.value);
     program.set_address(hello.address());
     program.set_machine(hello.machine());
+    program.set_pid(hello.pid());
+    program.set_host(hello.host());
   }
   send_to_all(message);
 }

@@ -63,6 +63,14 @@ Group::Options members_in(const wire::Roster& roster, Rank self, Transport& tran
   return options;
 }
 
+ProgramGroup::Processes processes_in(const wire::Roster& roster) {
+  std::vector<std::string> processes;
+  for (const wire::Roster::Program& program : roster.programs()) {
+    processes.push_back(fmt::format("pid {} on {}", program.pid(), program.host()));
+  }
+  return std::make_shared<const std::vector<std::string>>(std::move(processes));
+}
+
 }  // namespace
 
 ProgramNode::ProgramNode(const ProgramLaunch& launch, Duration wait_limit)
@@ -75,7 +83,8 @@ ProgramNode::ProgramNode(const ProgramLaunch& launch, Duration wait_limit)
   programs_ = members_in(roster, Rank{launch.rank}, world_.transport());
   programs_.number = of_everyone;
   programs_.wait_limit = wait_limit;
-  everyone_ = std::make_unique<ProgramGroup>(world_, programs_);
+  processes_ = processes_in(roster);
+  everyone_ = std::make_unique<ProgramGroup>(world_, programs_, processes_);
   // A node that has never been connected to another cannot notice its loss.
   barrier(everyone_->group());
 }
@@ -100,7 +109,7 @@ std::unique_ptr<ProgramGroup> ProgramNode::open_group(const std::vector<Rank>& r
     options.ranks_in_job.push_back(rank);
   }
   options.number = agreed_number(options);
-  return std::make_unique<ProgramGroup>(world_, options);
+  return std::make_unique<ProgramGroup>(world_, options, processes_);
 }
 
 /// A number that no member has given to another group.

@@ -67,6 +67,7 @@ class ProgramNode {
   RealWorld world_;
   HostMail mail_{world_};
   Group::Options programs_;
+  ProgramGroup::Processes processes_;
   std::uint32_t next_group_;                ///< no group that this node knows has the number
   std::unique_ptr<ProgramGroup> everyone_;  ///< last: its operations use the members above
 };
