@@ -26,7 +26,9 @@ STUBS = {
     "horovod/runner/__init__.py": "",
     "horovod/runner/util/__init__.py": "",
     "horovod/runner/util/threads.py": "def in_thread(*_arguments, **_options):\n    raise RuntimeError('no test here uses it')\n",
-    "horovod/torch/__init__.py": "from syncopate_torch import horovod\nfrom syncopate_torch.horovod import *\n\n\n"
+    # With the variables of horovodrun, by which two tests know what to expect.
+    "horovod/torch/__init__.py": "import os\n\nfrom syncopate_torch import horovod\nfrom syncopate_torch.horovod import *\n\n"
+                                 "os.environ.update(HOROVOD_RANK=os.environ['RANK'], HOROVOD_SIZE=os.environ['WORLD_SIZE'])\n\n\n"
                                  "def __getattr__(name):\n    return getattr(horovod, name)\n",
 }
 
