@@ -225,9 +225,10 @@ TEST_F(SupervisorTest, BlamesNoProcessThatItHasEndedForACoordinatorThatWasStoppe
   };
   options_.answer = std::chrono::milliseconds(30);
   add("coordinator", [this] {
+    ::signal(SIGTERM, SIG_IGN);
     say(events_, "ready\n");
     ::raise(SIGSTOP);
-    say(events_, R"({"event": "failed", "error": "worker 0 died"})"
+    say(events_, R"({"event":"failed","error":"worker 0 died"})"
                  "\n");
     return 1;
   });
