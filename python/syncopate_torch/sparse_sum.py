@@ -26,6 +26,8 @@ class SparseSum(Work):
         """group: a `ProcessGroup` of syncopate. op: "sum" or "mean"."""
         if op not in ("sum", "mean"):
             raise ConfigError(f"a sparse tensor has SUM and AVG, found {op}: call to_dense() before")
+        if op == "mean" and tensor.dtype == torch.bool:
+            raise ConfigError("ReduceOp.AVG is for numbers, found a sparse tensor of torch.bool: use SUM (any)")
         own = tensor.detach().cpu().coalesce()
         shapes = group.gathered(_shape_of(own))
         super().__init__([], [tensor], callbacks, lambda: tensor.copy_(self._sum), own)

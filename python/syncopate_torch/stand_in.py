@@ -34,6 +34,8 @@ class StandIn(torch.optim.Optimizer):
         had `requires_grad` when the training began, and that no group has yet.
         Errors: ConfigError, for other parameters."""
         given = param_group["params"]
+        if isinstance(given, (set, frozenset)):
+            raise ConfigError("the parameters of a group are in a set, whose order differs between workers: pass a list")
         params = [given] if torch.is_tensor(given) else list(given)
         self._expect_to_train(each[1] if isinstance(each, tuple) else each for each in params)
         self.optimizer.add_param_group({**param_group, "params": params})

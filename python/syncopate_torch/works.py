@@ -15,6 +15,7 @@ from syncopate_torch.untraced import untraced
 _CPP_KEEPS = tuple(int(number) for number in torch.__version__.split(".")[:2]) >= (2, 7)
 
 _making = threading.Lock()  # of futures
+_OF_GROUP = ", the timeout of its process group"
 
 
 @untraced()
@@ -107,7 +108,7 @@ class Work(distributed.Work if hasattr(distributed, "Work") else distributed._Wo
             if not self._ended and self._wait_for(seconds):
                 self._make_result()
         except TimedOut as error:
-            self._leave_with(TimedOut(f"{error}, the timeout of its process group"))
+            self._leave_with(error if _OF_GROUP in str(error) else TimedOut(f"{error}{_OF_GROUP}"))
         except Exception as error:
             self._leave_with(error)
         finally:

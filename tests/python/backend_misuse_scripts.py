@@ -35,6 +35,7 @@ def types_and_operations():
         "complex": lambda: dist.reduce(torch.ones(3, dtype=torch.complex64), 0, op=dist.ReduceOp.PRODUCT),
         "sparse": lambda: dist.broadcast(torch.ones(3).to_sparse(), 0),
         "sparse maximum": lambda: dist.all_reduce(torch.ones(3).to_sparse(), op=dist.ReduceOp.MAX),
+        "sparse truth": lambda: dist.all_reduce(truth.to_sparse(), op=dist.ReduceOp.AVG),
         "sparse shapes": lambda: dist.all_reduce(torch.ones(3 + dist.get_rank()).to_sparse()),
         "sparse dimensions": lambda: dist.all_reduce(torch.ones(3, 2).to_sparse(1 + dist.get_rank())),
         "tag": lambda: dist.isend(torch.ones(3), to, tag=5000),

@@ -52,6 +52,7 @@ class Arguments(MisuseTest):
                 "complex": "complex values have SUM and AVG, found product: reduce torch.view_as_real",
                 "sparse": r"takes dense tensors, found a sparse one: call to_dense\(\)",
                 "sparse maximum": r"a sparse tensor has SUM and AVG, found max: call to_dense\(\)",
+                "sparse truth": r"AVG is for numbers, found a sparse tensor of torch\.bool: use SUM \(any\)",
                 "sparse shapes": r"of one shape, found \[3\] with 1 sparse dimension on rank 0 and \[4\] with 1 sparse dimension on",
                 "sparse dimensions": r"found \[3, 2\] with 1 sparse dimension on rank 0 and \[3, 2\] with 2 sparse dimensions on",
                 "tag": "from 0 to 4095, found 5000",

@@ -82,6 +82,8 @@ class ChangedModule(unittest.TestCase):
             optimizer.step()
             self.assertEqual(self.module[0].weight.tolist() != before, added)
         self.assertEqual([group["lr"] for group in optimizer.param_groups], [0.1, 0.2])
+        with self.assertRaisesRegex(syncopate.ConfigError, "are in a set, whose order differs .* pass a list"):
+            optimizer.add_param_group({"params": set(self.module[0].parameters())})
 
     def test_an_optimizer_that_gets_or_loses_parameters(self):
         self.sgd.add_param_group({"params": [torch.ones(7, requires_grad=True)]})

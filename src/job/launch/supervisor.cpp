@@ -191,10 +191,10 @@ void Supervisor::on_event(std::string_view line) {
     end_.left(*worker + 1);  // behind the coordinator
     return;
   }
-  const auto success = events::end_in(line);
-  if (gave_up_ && success == false) {
-    return;  // it blames a process that has been ended here
+  if (gave_up_) {
+    return;  // what it says now is late, and blames processes that have been ended here
   }
+  const auto success = events::end_in(line);
   watcher_.event(line);
   end_.trains(!success);
   const bool goes_on = success == true && options_.programs != nullptr && !end_.was_interrupted();
