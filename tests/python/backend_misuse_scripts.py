@@ -110,7 +110,7 @@ def aborted():
         "option": lambda: type(group).with_options(types.SimpleNamespace(enable_reconfigure=True), None),
     })}
     dist.barrier()
-    error = None
+    error, store = None, dist.distributed_c10d._get_default_store()
     if rank == 0:
         work = dist.all_reduce(torch.ones(2), async_op=True)
         group.abort()
@@ -118,6 +118,11 @@ def aborted():
             work.wait()
         except syncopate_torch.Error as caught:
             error = type(caught).__name__
+        store.set("aborted", "yes")
+        store.get("seen")  # the store ends with this rank
+    else:
+        store.get("aborted")  # an end of this rank would end the collective, too
+        store.set("seen", "yes")
     say(rank=rank, error=error, **found)
 
 
