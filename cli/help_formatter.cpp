@@ -20,7 +20,7 @@ constexpr std::size_t usual_width = 100;
 constexpr std::size_t least_width = 60;
 constexpr std::size_t most_width = 140;
 
-/// Of the options of `train`, those that the short help shows.
+/// The options of `train` that the short help shows.
 constexpr std::string_view used_most[] = {
     "scheme",  "network",      "data",        "split",          "workers",
     "cluster", "virtual-time", "batch-size",  "optimizer",      "learning-rate",
@@ -75,7 +75,8 @@ HelpFormatter::HelpFormatter() : width_(page_width()) {
   column_width(30);
 }
 
-/// As the one of CLI11, but that commands stand there by their names also where all options do.
+/// Differs from that of CLI11 where all options are asked for: commands are listed by name then,
+/// too.
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
                                      CLI::AppFormatMode mode) const {
   if (mode == CLI::AppFormatMode::Sub) {

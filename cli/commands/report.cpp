@@ -18,8 +18,8 @@ constexpr const char* report_examples = R"(Examples:
   syncopate report comparisons/paper --format latex
   syncopate report runs/esync-1 runs/ssgd-1 --labels ESync,SSGD --target 0.8 --out report
 
-With --out FOLDER, report.html there stands alone; figures/ has each figure as SVG, PDF and PNG.
-Drawing needs gnuplot (Debian: gnuplot-nox).)";
+--out FOLDER gets the report: report.html needs no other file, and figures/ has each figure as SVG,
+PDF and PNG. Drawing needs gnuplot (Debian: gnuplot-nox).)";
 
 constexpr std::array<std::pair<std::string_view, ReportFormat>, 4> report_formats{
     {{"text", ReportFormat::text},

@@ -101,9 +101,11 @@ std::vector<std::string> method_of(const Setting& setting) {
   }
   std::vector<std::string> facts{
       fmt::format("{} {}", seeds.size() == 1 ? "Seed" : "Seeds", fmt::join(seeds, ", "))};
-  constexpr std::pair<const char*, const char*> options[] = {
-      {"batch_size", "mini-batch"},     {"optimizer", "optimizer"}, {"momentum", "momentum"},
-      {"weight_decay", "weight decay"}, {"schedule", "schedule"},   {"warm_up", "warm-up"}};
+  constexpr std::pair<const char*, const char*> options[] = {{"batch_size", "mini-batch"},
+                                                             {"optimizer", "optimizer"},
+                                                             {"weight_decay", "weight decay"},
+                                                             {"schedule", "schedule"},
+                                                             {"warm_up", "warm-up"}};
   for (const auto& [key, name] : options) {
     if (std::string text = option_text(setting, key, name); !text.empty()) {
       facts.push_back(std::move(text));

@@ -160,7 +160,7 @@ TEST(Losses, OfTwoAtOnceAndOfAllButTheFirst) {
   }
 }
 
-/// Of random losses: more before a release (script/check all).
+/// The number of jobs with random losses; `script/check all` takes more.
 std::uint64_t random_moments() {
   return std::getenv("SYNCOPATE_TEST_EVERYTHING") != nullptr ? 200 : 80;
 }

@@ -188,7 +188,8 @@ def _run(script):
     try:
         exec(code, main.__dict__)
     except SystemExit as error:
-        if not script.endswith("_test.py"):  # what a script of a test ends by is for the interpreter, and for the job
+        # What a script of a test ends by is for the interpreter, and for the job.
+        if not script.endswith("_test.py") or not isinstance(error.code, int | None):
             raise
         return int(error.code or 0)
     except Exception as error:

@@ -27,7 +27,7 @@ class ProgramGroup {
   using Processes = std::shared_ptr<const std::vector<std::string>>;
 
   /// `options.number` distinguishes it from the other groups of the job. The world outlives this.
-  /// `processes`: by which errors name members beside their ranks; null: by these alone.
+  /// Errors name members by their ranks and, unless it is null, by `processes`.
   ProgramGroup(World& world, Group::Options options, Processes processes = nullptr);
 
   std::uint32_t size() const { return group_.size(); }
