@@ -35,6 +35,9 @@ class GradientHooks {
   /// Calls `completed` for each complete gradient from now on. An empty function ends the calls.
   void on_complete(std::function<void()> completed) { completed_ = std::move(completed); }
 
+  /// By tensor, whether the last pass has computed its gradient.
+  const std::vector<bool>& written() const { return written_; }
+
   /// Runs a backward pass, after which the gradients are its own. Notifies `sink` once of each;
   /// null: no sink.
   /// Errors: those of the pass; ConfigError, where a gradient changes after it was complete, as it

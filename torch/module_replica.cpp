@@ -98,6 +98,7 @@ ModuleReplica::ModuleReplica(Options options)
     params_.tensors()[i].tensor.mutable_grad() = params_.slice(grads_.tensor(), i);
   }
   optimizer_ = options_.make_optimizer(optimized());
+  unused_.emplace(*optimizer_, params_);
 }
 
 std::vector<torch::Tensor> ModuleReplica::optimized() const {
@@ -186,8 +187,10 @@ void ModuleReplica::on_progress(PassDetail detail, const std::function<void()>& 
 PassResult ModuleReplica::backward(const Batch& batch, GradientSink* sink) {
   std::optional<OperatorObserver> observer;
   if (on_operator_) observer.emplace(on_operator_);
-  return hooks_.run(
+  const PassResult result = hooks_.run(
       sink, [&] { return batch.samples() == 0 ? PassResult{} : forward_and_backward(batch); });
+  if (batch.samples() > 0) unused_->expect_as_in_torch(hooks_.written());
+  return result;
 }
 
 PassResult ModuleReplica::forward_and_backward(const Batch& batch) {
@@ -266,6 +269,7 @@ OptimizerState ModuleReplica::optimizer_state() const {
 
 void ModuleReplica::load_optimizer_state(const OptimizerState& state) {
   load_state(*optimizer_, state);
+  unused_->continue_from(state);
 }
 
 }  // namespace syncopate::torch_backend

@@ -5,12 +5,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "scheme/replica.hpp"
 #include "torch/flat.hpp"
 #include "torch/gradient_hooks.hpp"
 #include "torch/network_module.hpp"
+#include "torch/unused_tensors.hpp"
 
 namespace syncopate::torch_backend {
 
@@ -54,7 +56,8 @@ class ModuleReplica final : public Replica {
   void move_into(SharedMemory& memory) override;
 
   /// Errors of both passes: ConfigError, where libtorch refuses (a batch that the network cannot
-  /// take, a device without memory); InternalError, for a batch that contradicts itself.
+  /// take, a device without memory); InternalError, for a batch that contradicts itself. Of the
+  /// backward pass: ConfigError, as `UnusedTensors`.
   using Replica::backward;
   bool reports_gradients() const override { return options_.device.is_cpu(); }
   void on_progress(PassDetail detail, const std::function<void()>& progressed) override;
@@ -98,6 +101,7 @@ class ModuleReplica final : public Replica {
   GradientHooks hooks_;
   std::function<void()> on_operator_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  std::optional<UnusedTensors> unused_;  ///< once there is an optimizer
 };
 
 }  // namespace syncopate::torch_backend

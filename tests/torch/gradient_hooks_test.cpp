@@ -122,7 +122,7 @@ struct Skipping : torch::nn::Module {
 };
 
 TEST(GradientHooks, FollowAGraphThatChanges) {
-  Watched<Skipping> watched({});
+  Watched<Skipping> watched({.make_optimizer = with_optimizer({.optimizer = Optimizer::sgd})});
   const auto layout = watched.replica.layout(ReplicaVector::grads);
   for (int pass = 0; pass < 6; ++pass) {
     SCOPED_TRACE(pass);
