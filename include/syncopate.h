@@ -220,8 +220,9 @@ typedef enum syncopate_operation {
 /* A collective that goes on while its caller does something else; so do a send and a receive. */
 typedef struct syncopate_work syncopate_work;
 
-/* What the bytes of the group's next collective are, such as "float32"; at most 63 bytes. Where members say different things,
- * all of them get SYNCOPATE_CONFIG_ERROR, in that collective or a later one. Without it bytes are bytes. */
+/* What the bytes of the group's next collective are, such as "float32", or what a reduction is for, such as "the mean", which
+ * the program makes of its sum; at most 63 bytes. Where members say different things, all of them get SYNCOPATE_CONFIG_ERROR,
+ * in that collective or a later one. Without it bytes are bytes, and a sum is a sum. */
 SYNCOPATE_API syncopate_status syncopate_next_type(syncopate_group *group, const char *type);
 
 /* Each collective takes `work`. NULL: it returns once the collective has ended. Else it returns at once and *work

@@ -17,7 +17,7 @@ from syncopate_torch import _c, checks
 from syncopate_torch.errors import ConfigError
 from syncopate_torch.futures import CallbackThread
 from syncopate_torch.group import (bytes_of, divide, host_values, opened_group, operation, receiver_among, root_among,
-                                   say_type, sender_among, values)
+                                   say, sender_among, type_name, values)
 from syncopate_torch.kept_works import KeptWorks
 from syncopate_torch.mixed import backends_of, by_device, group_for, is_known, recorded
 from syncopate_torch.rendezvous import job_of_group
@@ -294,7 +294,7 @@ class ProcessGroup(distributed.ProcessGroup):
         return self.recv(tensors, None, tag)
 
     def _begin(self, name, *arguments, of=None):
-        """of: the tensor, where a collective takes it as bytes."""
+        """of: the tensor, where a collective takes it as bytes; or a text of what it is for."""
         handle = self._handle_of_callbacks if self._callbacks.is_here() else self._handle
         return self._made(name, handle, *arguments, of=of)
 
@@ -303,7 +303,7 @@ class ProcessGroup(distributed.ProcessGroup):
         with self._turn:
             self._expect_open()
             if of is not None:
-                say_type(handle, of)
+                say(handle, of if isinstance(of, str) else type_name(of.dtype))
             return _c.made(name, handle, *arguments)
 
     def _expect_open(self):
@@ -359,7 +359,7 @@ class ProcessGroup(distributed.ProcessGroup):
     def _reduction(self, name, tensor, op, *root):
         host = host_values(tensor)
         numbers, code, mean = _numbers_of(host, op)
-        handle = self._begin(name, numbers.data_ptr(), *values(numbers), code, *root)
+        handle = self._begin(name, numbers.data_ptr(), *values(numbers), code, *root, of=_use_of(host, op))
 
         def finish():
             if mean and (not root or root[0] == self._own_rank):
@@ -368,21 +368,22 @@ class ProcessGroup(distributed.ProcessGroup):
 
         return self._work(handle, [tensor], finish)
 
-    def gathered(self, own):
-        """A work whose result is the tensors of all ranks."""
-        return self._allgather([torch.empty_like(own) for _ in range(self._own_size)], own)
+    def gathered(self, own, what):
+        """A work whose result is the tensors of all ranks. what: they are, for the errors of ranks that call something else."""
+        return self._allgather([torch.empty_like(own) for _ in range(self._own_size)], own, what)
 
-    def _allgather(self, places, own):
+    def _allgather(self, places, own, what=None):
         checks.expect_one_for_each("all_gather", "output", places, own, self._own_size)
         own = host_values(own)
         arrived = torch.empty((self._own_size, *own.shape), dtype=own.dtype, device="cpu")
-        handle = self._begin("allgather", own.data_ptr(), bytes_of(own), arrived.data_ptr(), of=own)
+        handle = self._begin("allgather", own.data_ptr(), bytes_of(own), arrived.data_ptr(), of=what or own)
         return self._work(handle, places, lambda: _copy_all(places, arrived), own)
 
     def _reduce_scatter(self, place, whole, op):
         own = torch.empty(place.shape, dtype=place.dtype, device="cpu")
         (parts, code, mean), (numbers, _, _) = _numbers_of(whole, op), _numbers_of(own, op)
-        handle = self._begin("reduce_scatter", parts.data_ptr(), numbers.data_ptr(), *values(numbers), code)
+        handle = self._begin("reduce_scatter", parts.data_ptr(), numbers.data_ptr(), *values(numbers), code,
+                             of=_use_of(own, op))
 
         def finish():
             if mean:
@@ -442,6 +443,13 @@ def _numbers_of(host, op):
     if op == "mean" and host.dtype == torch.bool:
         raise ConfigError(f"ReduceOp.AVG is for numbers, found {host.dtype}; use MAX (any) or MIN (all)")
     return numbers, operation("sum" if op == "mean" else op), op == "mean"
+
+
+def _use_of(host, op):
+    """What a reduction is for, beside what its numbers and the operation on them say; None where they say all."""
+    if op == "mean" or host.dtype == torch.bool or host.is_complex():
+        return f"the {op} of {type_name(host.dtype)}"
+    return None
 
 
 def _copy_all(places, arrived):

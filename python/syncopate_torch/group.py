@@ -312,7 +312,18 @@ def host_values_to_change(tensor):
 
 def say_type(handle, tensor):
     """What the next collective of a group takes as bytes: members with tensors of different types get a ConfigError."""
-    _c.call("next_type", handle, str(tensor.dtype).replace("torch.", "", 1).encode())
+    say(handle, type_name(tensor.dtype))
+
+
+def say(handle, what):
+    """What the bytes of a group's next collective are, or what its reduction is for, a text of at most 63 bytes: members that
+    say different things get a ConfigError."""
+    _c.call("next_type", handle, what.encode())
+
+
+def type_name(dtype):
+    """"float32"."""
+    return str(dtype).replace("torch.", "", 1)
 
 
 def bytes_of(tensor):

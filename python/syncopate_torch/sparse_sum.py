@@ -4,7 +4,7 @@ import threading
 import torch
 
 from syncopate_torch.errors import ConfigError
-from syncopate_torch.group import divide
+from syncopate_torch.group import divide, type_name
 from syncopate_torch.untraced import untraced
 from syncopate_torch.works import Work
 
@@ -29,7 +29,7 @@ class SparseSum(Work):
         if op == "mean" and tensor.dtype == torch.bool:
             raise ConfigError("ReduceOp.AVG is for numbers, found a sparse tensor of torch.bool: use SUM (any)")
         own = tensor.detach().cpu().coalesce()
-        shapes = group.gathered(_shape_of(own))
+        shapes = group.gathered(_shape_of(own), f"shapes, for a {op} of sparse {type_name(own.dtype)}")
         super().__init__([], [tensor], callbacks, lambda: tensor.copy_(self._sum), own)
         self._is_there = threading.Event()
         self._sum = self._failure = None
@@ -61,7 +61,8 @@ class SparseSum(Work):
 def _sum_of(group, own, shapes):
     _expect_equal(shapes)
     counts = [int(shape[2]) for shape in shapes]
-    works = [group.gathered(_extended(rows, max(counts))) for rows in (own.indices().t(), own.values())]
+    works = [group.gathered(_extended(rows, max(counts)), f"{what} of sparse tensors")
+             for what, rows in (("indices", own.indices().t()), ("values", own.values()))]
     indices, values = (torch.cat([rows[:count] for rows, count in zip(work.result(), counts)]) for work in works)
     return torch.sparse_coo_tensor(indices.t(), values, own.shape, **_UNCHECKED).coalesce()
 

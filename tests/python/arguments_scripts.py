@@ -68,6 +68,27 @@ def unequal_calls_of_torch():
     say(rank=rank, refused=refused.messages)
 
 
+def unequal_reductions_of_torch():
+    """Reductions of the same numbers, which workers call for different results."""
+    distributed = torch.distributed
+    distributed.init_process_group("syncopate")
+    rank = distributed.get_rank()
+    op = (distributed.ReduceOp.SUM, distributed.ReduceOp.AVG)[rank]
+    parts = [torch.ones(2), torch.ones(2)]
+    truth = torch.ones(3, dtype=torch.uint8 if rank == 0 else torch.bool)
+    rows = torch.ones(3) if rank == 0 else torch.ones(3).to_sparse()
+    refused = Refused()
+    for name, call in (
+            ("mean", lambda group: distributed.all_reduce(torch.ones(4), op, group=group)),
+            ("mean of blocks", lambda group: distributed.reduce_scatter(torch.zeros(2), parts, op, group=group)),
+            ("truth", lambda group: distributed.all_reduce(truth, distributed.ReduceOp.MAX, group=group)),
+            ("sparse", lambda group: distributed.all_reduce(rows, group=group)),
+            ("mean of sparse", lambda group: distributed.all_reduce(torch.ones(3).to_sparse(), op, group=group))):
+        group = distributed.new_group()
+        refused.add(name, lambda group=group, call=call: [call(group), distributed.barrier(group=group)])
+    say(rank=rank, refused=refused.messages)
+
+
 def group_messages():
     """The same by torch.distributed."""
     torch.distributed.init_process_group("syncopate")

@@ -154,6 +154,19 @@ class Launched(ScriptTest):
                 self.assertRegex(refused, f"worker 0 calls {name.replace('_', '').replace('single', '')} .*of int32.*, worker 1 "
                                           ".*of float32")
 
+    def test_reductions_of_torch_for_other_results(self):
+        calls = {
+            "mean": ("allreduce of 4 float32 (sum)", "allreduce of 4 float32 (sum) for the mean of float32"),
+            "mean of blocks": ("reduce_scatter of 4 float32 (sum)", "reduce_scatter of 4 float32 (sum) for the mean of float32"),
+            "truth": ("allreduce of 3 uint8 (max)", "allreduce of 3 uint8 (max) for the max of bool"),
+            "sparse": ("allreduce of 3 float32 (sum)", "allgather of 536 bytes of shapes, for a sum of sparse float32"),
+            "mean of sparse": ("allgather of 536 bytes of shapes, for a sum of sparse float32",
+                               "allgather of 536 bytes of shapes, for a mean of sparse float32")}
+        for facts in self.facts(self.launch(2, "unequal_reductions_of_torch")):
+            self.assertEqual(list(facts["refused"]), list(calls))
+            for name, (first, second) in calls.items():
+                self.assertIn(f"worker 0 calls {first}, worker 1 {second}; every worker", facts["refused"][name])
+
     def test_tags_of_a_process_group(self):
         for facts in self.facts(self.launch(2, "group_messages")):
             self.assertEqual(facts["refused"], {"tag": "tag is a whole number from 0 to 4095, found 4294967303",

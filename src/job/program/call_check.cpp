@@ -36,11 +36,11 @@ std::string CollectiveCall::text() const {
   if (*type != '\0') {
     text += fmt::format(" of {} {}", count, type);
   }
-  if (!of_type.empty()) {
-    text += fmt::format(" of {}", of_type);
-  }
   if (*reduction != '\0') {
     text += fmt::format(" ({})", reduction);
+  }
+  if (!of_type.empty()) {
+    text += fmt::format(" {} {}", *reduction != '\0' ? "for" : "of", of_type);
   }
   if (root) {
     text += fmt::format(" with root {}", *root);

@@ -18,7 +18,7 @@ struct CollectiveCall {
   const char* kind = "";       ///< "allreduce"
   const char* type = "";       ///< of the values; empty: bytes, whose number may differ
   std::uint64_t count = 0;     ///< of the values
-  std::string of_type = {};    ///< what bytes are, as the program says; empty: it does not
+  std::string of_type = {};    ///< what bytes are, or a reduction is for, as the program says
   const char* reduction = "";  ///< empty: none
   std::optional<std::uint32_t> root = {};
 
