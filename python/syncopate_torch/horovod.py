@@ -23,13 +23,13 @@ from syncopate_torch.differentiable import with_gradient
 from syncopate_torch.errors import ConfigError, Error  # noqa: F401 (for scripts that catch them)
 from syncopate_torch.flat_reduction import announce_allreduce, contribute_nothing, has_ended_one
 from syncopate_torch.given_numbers import MOST_64, whole
-from syncopate_torch.group import Work, host_values, say_type
+from syncopate_torch.group import Work, host_values, say, say_type
 from syncopate_torch.horovod_optimizer import expect_names, make_distributed
 from syncopate_torch.horovod_sets import Everyone, OpenSets, ProcessSet
 from syncopate_torch.launched_options import expect_effect
 from syncopate_torch.objects import pickled, unpickled
 from syncopate_torch.rules import expect_whole_steps
-from syncopate_torch.same_name import SameName, number_of
+from syncopate_torch.same_name import NamesUnderWay, SameName, number_of
 from syncopate_torch.sync_batch_norm import forward_of
 
 #: Values of `op`.
@@ -40,6 +40,7 @@ HorovodInternalError = Error
 
 _job = None
 _sets = None  # with it
+_names = NamesUnderWay()
 
 # What Horovod has, and what to do instead.
 _REFUSED = {
@@ -329,19 +330,30 @@ def _scale(tensor, factor, divisor=1):
     return tensor if divisor == 1 else tensor.div_(divisor, rounding_mode="trunc")
 
 
+def _use_of(op, prescale_factor, postscale_factor):
+    """What an allreduce is for, where its operation alone does not say it; else None."""
+    if (prescale_factor, postscale_factor) != (1, 1):
+        return f"op {op} with factors {prescale_factor:.6g}, {postscale_factor:.6g}"
+    return "op mean" if op == Average else None
+
+
 def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                      process_set=global_process_set):
     """As `allreduce_`, but returns a `Handle` at once."""
     expect_tensor(tensor)
     op = _op_of(average, op)
+    _names.expect_free("allreduce", name, process_set)
     reduction, divisor = ("sum", process_set.size()) if op == Average else (op, 1)
     members = process_set.members()
     with torch.no_grad():
         _scale(tensor, prescale_factor)
+    use = _use_of(op, prescale_factor, postscale_factor)
     if process_set is global_process_set and has_ended_one(_own_job()):
-        announce_allreduce(_own_job(), tensor, reduction, number_of(name))
+        announce_allreduce(_own_job(), tensor, reduction, number_of(f"{name} {use}"))
+    elif use is not None and process_set.size() > 1:
+        say(members.handle, use)
     same_name = _same_name(name, process_set)
-    work = members.allreduce_async(tensor, reduction)
+    work = _names.begin("allreduce", name, process_set, members.allreduce_async(tensor, reduction))
     return Handle(work, lambda result: _scale(result, postscale_factor, divisor), same_name)
 
 
@@ -393,11 +405,15 @@ class _Handles(Handle):
         return [each.wait() for each in self._handles]
 
 
+def _names_of_group(name, tensors):
+    return [None if name is None else f"{name}.{index}" for index in range(len(tensors))]
+
+
 def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                              process_set=global_process_set):
     """As `allreduce_async_`, of several tensors."""
-    return _Handles([allreduce_async_(each, average, name, op, prescale_factor, postscale_factor, process_set)
-                     for each in tensors])
+    return _Handles([allreduce_async_(each, average, own, op, prescale_factor, postscale_factor, process_set)
+                     for each, own in zip(tensors, _names_of_group(name, tensors))])
 
 
 def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
@@ -409,8 +425,8 @@ def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_facto
 def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                             process_set=global_process_set):
     """As `allreduce_async`, of several tensors."""
-    return _Handles([allreduce_async(each, average, name, op, prescale_factor, postscale_factor, process_set)
-                     for each in tensors])
+    return _Handles([allreduce_async(each, average, own, op, prescale_factor, postscale_factor, process_set)
+                     for each, own in zip(tensors, _names_of_group(name, tensors))])
 
 
 def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
@@ -438,7 +454,9 @@ def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
 
 def allgather_async(tensor, name=None, process_set=global_process_set):
     """As `allgather`, but returns a `Handle` once the numbers of rows are known."""
-    return _allgather_of_rows(tensor, _rows_of_all(tensor, name, process_set), process_set)
+    _names.expect_free("allgather", name, process_set)
+    handle = _allgather_of_rows(tensor, _rows_of_all(tensor, name, process_set), process_set)
+    return _names.begin("allgather", name, process_set, handle)
 
 
 def _of_all(collective, own, name=None, process_set=global_process_set):
@@ -475,7 +493,7 @@ def allgather(tensor, name=None, process_set=global_process_set):
 
 def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
     """As `allgather_async`, of several tensors."""
-    return _Handles([allgather_async(each, name, process_set) for each in tensors])
+    return _Handles([allgather_async(each, own, process_set) for each, own in zip(tensors, _names_of_group(name, tensors))])
 
 
 def grouped_allgather(tensors, name=None, process_set=global_process_set):
@@ -485,7 +503,8 @@ def grouped_allgather(tensors, name=None, process_set=global_process_set):
 
 def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
     """As `alltoall`, but returns a `Handle` once the numbers of rows are known."""
-    handle = _alltoall_async(tensor, splits, name, process_set)
+    _names.expect_free("alltoall", name, process_set)
+    handle = _names.begin("alltoall", name, process_set, _alltoall_async(tensor, splits, name, process_set))
     return handle if splits is not None else handle._then(lambda result: result[0])
 
 
@@ -569,8 +588,8 @@ def _own_rows(reduced, process_set):
 def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                                 postscale_factor=1.0):
     """As `reducescatter_async`, of several tensors."""
-    return _Handles([reducescatter_async(each, name, op, process_set, prescale_factor, postscale_factor)
-                     for each in tensors])
+    return _Handles([reducescatter_async(each, own, op, process_set, prescale_factor, postscale_factor)
+                     for each, own in zip(tensors, _names_of_group(name, tensors))])
 
 
 def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=Average, process_set=global_process_set,
@@ -583,9 +602,11 @@ def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_se
     """As `broadcast_`, but returns a `Handle` at once."""
     expect_tensor(tensor)
     members, root = _all_of(process_set, "broadcast"), process_set.root(root_rank)
+    _names.expect_free("broadcast", name, process_set)
     # Always named: a root waits for nobody, and would not see that another worker broadcasts something else.
     same_name = _same_name(f"{name or ''} broadcast of {list(tensor.shape)} {tensor.dtype} from {root_rank}", process_set)
-    return Handle(members.broadcast_async(tensor, root), lambda result: result, same_name)
+    work = _names.begin("broadcast", name, process_set, members.broadcast_async(tensor, root))
+    return Handle(work, lambda result: result, same_name)
 
 
 def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):

@@ -32,9 +32,30 @@ class SameName:
                                   "all workers")
 
 
+class NamesUnderWay:
+    """The named collectives of this worker that have not ended. Horovod finds collectives by their names, so two of one name
+    at once are an error."""
+
+    def __init__(self):
+        self._works = {}  # by kind, name and process set
+
+    def expect_free(self, kind, name, process_set):
+        """Errors: ConfigError, while another collective of that kind and name goes on."""
+        self._works = {key: work for key, work in self._works.items() if not work.is_done()}
+        if (kind, name, process_set.process_set_id) in self._works:
+            raise ConfigError(f"hvd.{kind} has been called with the name {name!r} again, before the first one has ended: give "
+                              "each collective under way a name of its own, or wait for its handle")
+
+    def begin(self, kind, name, process_set, work):
+        """Keeps the name until the work has ended; returns the work."""
+        if name is not None:
+            self._works[kind, name, process_set.process_set_id] = work
+        return work
+
+
 def number_of(name):
-    """A number that stands for a name [0 where there is none]."""
-    return 0 if name is None else int.from_bytes(_digest(name), "little") >> 1
+    """A number that stands for a name."""
+    return int.from_bytes(_digest(name), "little") >> 1
 
 
 def _digest(name):

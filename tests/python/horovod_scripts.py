@@ -228,6 +228,28 @@ def named(order):
         unequal=refusal_of(lambda: hvd.broadcast(torch.ones(1), 0, name=f"of {hvd.rank()}")))
 
 
+def unequal_use(what):
+    """A sum of the same values by both workers, of which each makes something else."""
+    hvd.init()
+    given = {"op": {"op": (hvd.Sum, hvd.Average)[hvd.rank()]}, "factor": {"op": hvd.Sum, "prescale_factor": 1.0 + hvd.rank()}}[what]
+    say(rank=hvd.rank(), refused=refusal_of(lambda: [hvd.allreduce(torch.ones(3), **given), hvd.barrier()]))
+
+
+def names_at_once():
+    """Worker 0 calls two collectives of one name before worker 1 calls any."""
+    hvd.init()
+    everyone, values = hvd._own_job().everyone, torch.ones(2)
+    if hvd.rank() == 1:
+        everyone.receive(torch.empty(1), 0)
+    handle = hvd.allreduce_async(values, name="loss", op=hvd.Sum)
+    refused = refusal_of(lambda: hvd.allreduce_async(values, name="loss")) if hvd.rank() == 0 else None
+    if hvd.rank() == 0:
+        everyone.send(torch.ones(1), 1)
+    sums = [handle.wait().tolist(), hvd.allreduce(values, name="loss", op=hvd.Sum).tolist()]
+    group = [each.tolist() for each in hvd.grouped_allreduce([values, values], name="loss", op=hvd.Sum)]
+    say(rank=hvd.rank(), refused=refused, sums=sums + group)
+
+
 def joins_early(count):
     """Worker 1 takes one step, the others two more, after each of which they reduce numbers of their own."""
     hvd.init()

@@ -31,6 +31,7 @@ class OfTwoWorkers(HorovodTest):
              ("of_float64",), ("calls_of_horovod",), ("two_optimizers", "equal"), ("unequal_counts",), ("named", "equal"),
              ("named", "unequal"), ("joins_before_a_metric",), ("integers",), ("scheduler_before",), ("later_parameters",),
              ("unpicklable",), ("rows",), ("places",), ("misuse",), ("halves",), ("keeps_sparse",),
+             ("unequal_use", "op"), ("unequal_use", "factor"), ("names_at_once",),
              *(("unequal_broadcast", what) for what in ("types", "roots", "shapes"))]
     if TORCH >= (2, 0):
         calls.append(("hooks",))
@@ -117,6 +118,18 @@ class OfTwoWorkers(HorovodTest):
             for refused in (*facts["refused"], facts["unequal"]):
                 self.assertRegex(refused, "worker . calls a collective named '.*' where worker . calls the one named .*: ")
             self.assertRegex(facts["unequal"], f"named 'of {facts['rank']} .*' where worker . .* named 'of {1 - facts['rank']} ")
+
+    def test_sums_for_different_results(self):
+        for what, message in (("op", r"worker 0 calls allreduce of 3 float32 \(sum\), worker 1 .* for op mean;"),
+                              ("factor", r"worker 1 allreduce of 3 float32 \(sum\) for op sum with factors 2, 1;")):
+            for facts in self.said("unequal_use", what):
+                self.assertRegex(facts["refused"], message)
+
+    def test_two_collectives_of_one_name_at_once(self):
+        first, second = self.said("names_at_once")
+        self.assertRegex(first["refused"], "hvd.allreduce has been called with the name 'loss' again, before the first one has")
+        for facts in (first, second):
+            self.assertEqual(facts["sums"], [[2, 2]] * 4)
 
     def test_a_worker_joins_where_the_next_call_is_no_step(self):
         for facts in self.said("joins_before_a_metric"):
