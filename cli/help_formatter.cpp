@@ -95,8 +95,13 @@ std::string HelpFormatter::options_used_most(const CLI::App& app) const {
   }));
 }
 
+/// CLI11 knows nothing of what stands behind --, which the command takes from there.
 std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
-  return Formatter::make_usage(app, std::move(name)) + "\n";
+  std::string usage = Formatter::make_usage(app, std::move(name));
+  if (app->get_name() == "run") {
+    usage.insert(usage.find_last_not_of('\n') + 1, " -- PROGRAM [ARGUMENT...]");
+  }
+  return usage + "\n";
 }
 
 std::string HelpFormatter::make_group(std::string group, bool is_positional,

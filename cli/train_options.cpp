@@ -166,10 +166,11 @@ void add_loop_options(CLI::App& app) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->group(std::string(option_group::workers));
   for (const OptionSpec* const option : loop_options()) {
-    add_option(app, *option, default_of(*option));
+    add_option(
+        app, *option,
+        option->name == "run-dir" ? " [runs/<time>-<scheme>-<program>]" : default_of(*option));
   }
   add_output_options(app, Says::events);
-  add_short_help(app);
 }
 
 void add_data_options(CLI::App& app) {

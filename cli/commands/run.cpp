@@ -7,6 +7,7 @@
 #include "base/errors.hpp"
 #include "base/printable.hpp"
 #include "cli/command.hpp"
+#include "cli/help_formatter.hpp"
 #include "cli/job_options.hpp"
 #include "cli/train_options.hpp"
 #include "config/option.hpp"
@@ -108,6 +109,7 @@ Command add_run(CLI::App& root, const Handlers& handlers, std::vector<std::strin
       "run", "Start programs that train by loops of their own, as the workers of one job.");
   add_loop_options(*app);
   add_gather_limit(*app, patient_gather_limit);
+  add_short_help(*app);
   app->footer(run_examples);
   return {.app = app,
           .run =
