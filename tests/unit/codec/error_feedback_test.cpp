@@ -73,7 +73,7 @@ TEST_P(Feedback, ReachesTheMinimumOfAConvexProblem) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   // f(w) = ½ Σ h_i (w_i - x_i)², with h from 0.1 to 1; without feedback topk and onebit stop short
   // of it.
-  constexpr std::size_t count = 2000;
+  constexpr std::size_t count = 400;
   const Values minimum = random_values(count, 99);
   ErrorFeedback feedback(compression_);
   feedback.reserve(count);
