@@ -127,7 +127,7 @@ std::vector<Field> stopping_fields() {
       field(&Config::max_steps, {.name = "max-steps",
                                  .group = option_group::stopping,
                                  .value = "N",
-                                 .help = "end the job after N steps of a worker",
+                                 .help = "end the job after N steps of a worker, with the round",
                                  .limits = at_least_one,
                                  .when_unset = "no limit",
                                  .resumable = true}),
