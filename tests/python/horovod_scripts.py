@@ -1,4 +1,5 @@
 """Scripts for Horovod's interface, for horovod_test.py: horovod_scripts.py NAME. Each prints what the test looks at."""
+# Length: one file, so that one start of two workers runs all of them.
 import pickle
 import sys
 import time
