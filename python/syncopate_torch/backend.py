@@ -354,6 +354,9 @@ class ProcessGroup(distributed.ProcessGroup):
     def _allreduction(self, tensor, op):
         if tensor.layout == torch.sparse_coo:
             return self._kept(SparseSum(self, tensor, op, self._callbacks))
+        if tensor.layout != torch.strided:
+            raise ConfigError(f"all_reduce takes dense tensors and those of torch.sparse_coo, found {tensor.layout}: call "
+                              "to_sparse_coo() or to_dense() before")
         return self._reduction("allreduce", tensor, op)
 
     def _reduction(self, name, tensor, op, *root):

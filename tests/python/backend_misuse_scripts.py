@@ -34,6 +34,7 @@ def types_and_operations():
         "bits": lambda: dist.all_reduce(torch.ones(3), op=dist.ReduceOp.BOR),
         "complex": lambda: dist.reduce(torch.ones(3, dtype=torch.complex64), 0, op=dist.ReduceOp.PRODUCT),
         "sparse": lambda: dist.broadcast(torch.ones(3).to_sparse(), 0),
+        "sparse rows": lambda: dist.all_reduce(torch.eye(3).to_sparse_csr()),
         "sparse maximum": lambda: dist.all_reduce(torch.ones(3).to_sparse(), op=dist.ReduceOp.MAX),
         "sparse truth": lambda: dist.all_reduce(truth.to_sparse(), op=dist.ReduceOp.AVG),
         "sparse shapes": lambda: dist.all_reduce(torch.ones(3 + dist.get_rank()).to_sparse()),

@@ -51,6 +51,7 @@ class Arguments(MisuseTest):
                 "bits": "reduce integers",
                 "complex": "complex values have SUM and AVG, found product: reduce torch.view_as_real",
                 "sparse": r"takes dense tensors, found a sparse one: call to_dense\(\)",
+                "sparse rows": r"dense tensors and those of torch\.sparse_coo, found torch\.sparse_csr: call to_sparse_coo\(\) or",
                 "sparse maximum": r"a sparse tensor has SUM and AVG, found max: call to_dense\(\)",
                 "sparse truth": r"AVG is for numbers, found a sparse tensor of torch\.bool: use SUM \(any\)",
                 "sparse shapes": r"of one shape, found \[3\] with 1 sparse dimension on rank 0 and \[4\] with 1 sparse dimension on",
