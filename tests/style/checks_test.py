@@ -273,6 +273,11 @@ class Links(Checks):
         self.write("docs/b.md", "```\n[code](is-no-link.md)\n```\n[web](https://example.org/) `f[x](y)`\n")
         self.assertEqual(self.found(links.check), ["docs/a.md:4", "docs/a.md:6"])
 
+    def test_targets_that_are_named_below(self):
+        self.write("docs/a.md", "[fine][b], ![no target][c]\n\n[b]: b.md\n[d]: gone.md\n")
+        self.write("docs/b.md", "")
+        self.assertEqual(sorted(self.found(links.check)), ["docs/a.md:1", "docs/a.md:4"])
+
     def test_an_anchor_of_another_page(self):
         self.write("docs/a.md", "[fine](b.md#end)\n[bad](b.md#start)\n")
         self.write("docs/b.md", "## End\n")

@@ -13,6 +13,8 @@ FOLDERS = "src|torch|python|cli|sim|tests|bench|docs|script|clusters|examples|cm
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _INLINE_CODE = re.compile(r"`[^`\n]+`")
 _LINK = re.compile(r"!?\[[^\]]*\]\(\s*([^)\s]+)[^)]*\)|(?:src|href)=\"([^\"]+)\"")
+_REFERENCE = re.compile(r"^\[([^\]\n]+)\]:\s*(\S+)", re.MULTILINE)
+_USED = re.compile(r"\]\[([^\]\n]+)\]")
 _PATH = re.compile(rf"`((?:{FOLDERS})/[\w./\-]*)`")
 _HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.MULTILINE)
 
@@ -52,6 +54,14 @@ def check_markdown(root, path):
         complaint = broken(root, path, match.group(1) or match.group(2))
         if complaint:
             yield f"{path}:{source.line_of(prose, match.start())}: {complaint}"
+    targets = {match.group(1): match for match in _REFERENCE.finditer(prose)}
+    for match in targets.values():
+        complaint = broken(root, path, match.group(2))
+        if complaint:
+            yield f"{path}:{source.line_of(prose, match.start())}: {complaint}"
+    for match in _USED.finditer(prose):
+        if match.group(1) not in targets:
+            yield f"{path}:{source.line_of(prose, match.start())}: no target for [{match.group(1)}]"
     yield from check_paths(root, path, [(1, text)])
 
 
