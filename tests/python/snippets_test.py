@@ -11,7 +11,7 @@ import unittest
 from script_cases import SYNCOPATE, TORCH, ScriptTest, needs
 
 SOURCE = pathlib.Path(__file__).parents[2]
-PAGES = ("README.md", "python/README.md", "docs/python.md")
+PAGES = ("README.md", "python/README.md", "docs/python.md", "docs/from-ddp.md")
 
 # The user's own: a dataset, a model, an optimizer and a loss.
 OWN = """
@@ -86,7 +86,8 @@ class Snippets(ScriptTest):
     def test_no_snippet_is_left_out(self):
         marks = {"README.md": ["partition_dataset"], "python/README.md": ["partition_dataset"],
                  "docs/python.md": ["init_process_group", 'init(scheme="esync")\npoints', "load_state_dict", "horovod",
-                                    "SyncopateStrategy", "accelerate"]}
+                                    "SyncopateStrategy", "accelerate"],
+                 "docs/from-ddp.md": ["init_process_group", "DistributedOptimizer"]}
         for page in PAGES:
             for snippet in snippets(page):
                 self.assertEqual(sum(mark in snippet for mark in marks[page]), 1, f"{page}:\n{snippet}")
@@ -100,6 +101,11 @@ class Snippets(ScriptTest):
     def test_one_word_and_one_import(self):
         self.run_snippet("docs/python.md", "init_process_group", "", RANK)
         self.run_snippet("docs/python.md", "horovod", "", HOROVOD)
+
+    def test_from_ddp(self):
+        for mark in ("init_process_group", "DistributedOptimizer"):
+            output = self.run_snippet("docs/from-ddp.md", mark)
+            self.assertEqual(len(re.findall(r"[1-9][0-9]* images/s together$", output, re.MULTILINE)), 2, output)
 
     def test_five_calls(self):
         output = self.run_snippet("docs/python.md", 'init(scheme="esync")\npoints')
