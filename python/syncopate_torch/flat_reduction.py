@@ -5,12 +5,15 @@ import weakref
 import torch
 
 from syncopate_torch.errors import ConfigError
-from syncopate_torch.group import OPERATIONS, TYPES, operation, values
+from syncopate_torch.group import OPERATIONS, TYPES, operation, say, values
 
 # A collective that a worker without steps takes part in: the number of its reduction, 0 for another allreduce; how many
 # values, of which type, by which operation; a number that stands for its name. All zero: a worker has no more steps.
 _Round = collections.namedtuple("_Round", "reduction count type operation name", defaults=(0,) * 5)
 _NOTHING = _Round()
+
+# What the sum of a reduction is for, where it is not for itself: workers compare it.
+_MEAN = "op mean of an optimizer"
 
 _states = weakref.WeakKeyDictionary()  # by job
 
@@ -19,7 +22,7 @@ class _State:
     """Of a job: the same on all of its workers."""
 
     def __init__(self):
-        self.reductions = []  # the length and the type of the vector of each; all workers make them in the same order
+        self.reductions = []  # of each the length and type of its vector, and `_MEAN` or None; in one order on all workers
         self.has_ended_one = False  # a worker takes no more steps, and all know it: each collective is announced
 
 
@@ -53,7 +56,7 @@ class FlatReduction:
         double = any(each.dtype == torch.float64 for each in self._parameters)
         count = sum(each.numel() for each in self._parameters)
         self._vector = torch.zeros(count + 1, dtype=self._dtype or (torch.float64 if double else torch.float32))
-        self._state.reductions[self._number - 1] = (count + 1, self._vector.dtype)
+        self._state.reductions[self._number - 1] = (count + 1, self._vector.dtype, _MEAN if self._mean else None)
 
     def reduce(self):
         """A collective of all workers that have not ended. Errors: ConfigError, where another worker reduces the gradients
@@ -67,6 +70,7 @@ class FlatReduction:
                 else:
                     part.copy_(parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad)
             self._vector[-1] = 1
+            _say_use(self._job, self._number)
             self._job.allreduce(self._vector)
             self._state.has_ended_one = float(self._vector[-1]) < self._job.size
             divisor = self._job.size if self._mean else 1
@@ -110,7 +114,8 @@ def contribute_nothing(job):
         if state.has_ended_one or len(state.reductions) > 1:
             found = _agreed(job, _NOTHING)
         else:
-            found = _round_of(torch.empty(state.reductions[0][0], dtype=state.reductions[0][1]), "sum", reduction=1)
+            length, dtype, _ = state.reductions[0]
+            found = _round_of(torch.empty(length, dtype=dtype), "sum", reduction=1)
         if found == _NOTHING or _without_own(job, found) == 0:
             break
         state.has_ended_one = True
@@ -131,7 +136,8 @@ def _round_of(tensor, op, reduction=0, name=0):
 def _announce(job, own):
     found = _agreed(job, own)
     if found != own:
-        raise ConfigError(f"this worker {_text(own)} while another one {_text(found)}: step optimizers and call hvd.allreduce "
+        other = _text(found) if _text(found) != _text(own) else "does so by another operation, factor or name"
+        raise ConfigError(f"this worker {_text(own)} while another one {other}: step optimizers and call hvd.allreduce "
                           "in the same order and with the same values and names on all workers")
 
 
@@ -150,8 +156,16 @@ def _without_own(job, found):
     """Takes part in a round by values that change no result. Returns the last value of the result: of a reduction, how many
     workers have contributed; of another allreduce 1."""
     op, dtype = list(OPERATIONS)[found.operation], list(TYPES)[found.type]
+    if found.reduction:
+        _say_use(job, found.reduction)
     result = job.allreduce(torch.full((found.count,), _neutral(op, dtype), dtype=dtype), op)
     return result[-1] if found.reduction else 1
+
+
+def _say_use(job, reduction):
+    use = _state_of(job).reductions[reduction - 1][2]
+    if use is not None and job.size > 1:
+        say(getattr(job, "everyone", job).handle, use)  # of a job, or a group
 
 
 def _neutral(op, dtype):

@@ -333,8 +333,8 @@ def _scale(tensor, factor, divisor=1):
 def _use_of(op, prescale_factor, postscale_factor):
     """What an allreduce is for, where its operation alone does not say it; else None."""
     if (prescale_factor, postscale_factor) != (1, 1):
-        return f"op {op} with factors {prescale_factor:.6g}, {postscale_factor:.6g}"
-    return "op mean" if op == Average else None
+        return f"op {op} with factors {prescale_factor:.9g}, {postscale_factor:.9g}"
+    return f"op {op}" if op == Average else None
 
 
 def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
@@ -348,11 +348,12 @@ def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1
     with torch.no_grad():
         _scale(tensor, prescale_factor)
     use = _use_of(op, prescale_factor, postscale_factor)
-    if process_set is global_process_set and has_ended_one(_own_job()):
+    is_announced = process_set is global_process_set and has_ended_one(_own_job())
+    if is_announced:
         announce_allreduce(_own_job(), tensor, reduction, number_of(f"{name} {use}"))
-    elif use is not None and process_set.size() > 1:
-        say(members.handle, use)
     same_name = _same_name(name, process_set)
+    if use is not None and process_set.size() > 1 and not is_announced:
+        say(members.handle, use)  # of the next collective, behind that of the name
     work = _names.begin("allreduce", name, process_set, members.allreduce_async(tensor, reduction))
     return Handle(work, lambda result: _scale(result, postscale_factor, divisor), same_name)
 
@@ -441,7 +442,7 @@ def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
     if op not in (Average, Sum):
         raise ConfigError(f"expected op of sparse_allreduce_async to be Average or Sum, found {op!r}")
     own = tensor.coalesce()
-    parts = [allgather_async(part, None if name is None else f"{name}.{what}", process_set)
+    parts = [allgather_async(part, None if name is None else f"{name}.{what} for op {op}", process_set)
              for what, part in (("indices", own.indices().t().contiguous()), ("values", own.values()))]
 
     def wait():

@@ -232,8 +232,14 @@ def named(order):
 def unequal_use(what):
     """A sum of the same values by both workers, of which each makes something else."""
     hvd.init()
-    given = {"op": {"op": (hvd.Sum, hvd.Average)[hvd.rank()]}, "factor": {"op": hvd.Sum, "prescale_factor": 1.0 + hvd.rank()}}[what]
-    say(rank=hvd.rank(), refused=refusal_of(lambda: [hvd.allreduce(torch.ones(3), **given), hvd.barrier()]))
+    op = (hvd.Sum, hvd.Average)[hvd.rank()]
+    weight = torch.nn.Parameter(torch.ones(2))
+    weight.grad = torch.ones(2)
+    calls = {"op": lambda: hvd.allreduce(torch.ones(3), op=op), "named op": lambda: hvd.allreduce(torch.ones(3), op=op, name="n"),
+             "factor": lambda: hvd.allreduce(torch.ones(3), op=hvd.Sum, prescale_factor=1.0 + hvd.rank()),
+             "sparse": lambda: hvd.sparse_allreduce_async(torch.eye(2).to_sparse(), "s", op)(),
+             "optimizer": lambda: hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1), op=op).step()}
+    say(rank=hvd.rank(), refused=refusal_of(lambda: [calls[what](), hvd.barrier()]))
 
 
 def names_at_once():

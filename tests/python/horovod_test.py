@@ -31,7 +31,8 @@ class OfTwoWorkers(HorovodTest):
              ("of_float64",), ("calls_of_horovod",), ("two_optimizers", "equal"), ("unequal_counts",), ("named", "equal"),
              ("named", "unequal"), ("joins_before_a_metric",), ("integers",), ("scheduler_before",), ("later_parameters",),
              ("unpicklable",), ("rows",), ("places",), ("misuse",), ("halves",), ("keeps_sparse",),
-             ("unequal_use", "op"), ("unequal_use", "factor"), ("names_at_once",),
+             ("names_at_once",),
+             *(("unequal_use", what) for what in ("op", "named op", "factor", "sparse", "optimizer")),
              *(("unequal_broadcast", what) for what in ("types", "roots", "shapes"))]
     if TORCH >= (2, 0):
         calls.append(("hooks",))
@@ -120,7 +121,9 @@ class OfTwoWorkers(HorovodTest):
             self.assertRegex(facts["unequal"], f"named 'of {facts['rank']} .*' where worker . .* named 'of {1 - facts['rank']} ")
 
     def test_sums_for_different_results(self):
-        for what, message in (("op", r"worker 0 calls allreduce of 3 float32 \(sum\), worker 1 .* for op mean;"),
+        mean = r"worker 0 calls allreduce of 3 float32 \(sum\), worker 1 .* for op mean;"
+        for what, message in (("op", mean), ("named op", mean), ("sparse", "named 's.indices for op (sum|mean)' where worker"),
+                              ("optimizer", "worker 1 .* for op mean of an optimizer;"),
                               ("factor", r"worker 1 allreduce of 3 float32 \(sum\) for op sum with factors 2, 1;")):
             for facts in self.said("unequal_use", what):
                 self.assertRegex(facts["refused"], message)
