@@ -38,7 +38,8 @@ class FurtherOptimizer(StandIn):
         """leading: the `DistributedOptimizer` under way."""
         if leading.scheme not in _SCHEMES and job.size > 1:
             raise ConfigError(f"the job trains with an optimizer already, and under {leading.scheme} it takes no other one: choose "
-                              "ssgd or local-sgd, or give one optimizer the parameters of both modules")
+                              "ssgd or local-sgd, or give one optimizer the parameters of both modules, and after each of "
+                              "its steps compute again what the next loss uses")
         _expect_plain_means(leading.options)
         super().__init__(optimizer)
         named, untrained = trained_tensors(module), untrained_tensors(module)
