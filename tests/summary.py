@@ -10,7 +10,7 @@ import sys
 import xml.etree.ElementTree as xml
 
 SHOWN = 20
-# Of each failed test: the cases of GoogleTest or unittest that failed and what they say, and its last lines.
+# Lines that name a failed case of GoogleTest or unittest, or say why it failed. A test without them shows its last lines.
 FAILURE = re.compile(r"^\[  FAILED  \] \S+\.\S|: Failure$|^(FAIL|ERROR): |^\w*(Error|Exception): |^  Actual: |^Expected: ")
 SHOWN_OF_EACH = 20
 LAST_LINES = 3

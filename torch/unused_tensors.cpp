@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <span>
+#include <string>
 
 #include "base/errors.hpp"
 

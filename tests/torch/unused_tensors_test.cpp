@@ -57,7 +57,7 @@ std::string outcome(const OptimizerSettings& settings, std::vector<float>& value
   return "trained";
 }
 
-/// The same by torch alone.
+/// Trains the same network only with torch.
 template <Use use>
 std::vector<float> trained_by_torch(const OptimizerSettings& settings) {
   const auto module = drawn<TwoHeads<use>>(first_seed);
