@@ -31,7 +31,7 @@ extern "C" {
 
 /* ---- Errors and log lines ---- */
 
-/* What a call came to. docs/errors.md says where each of them comes from. */
+/* What a call came to. docs/reference/errors.md says where each of them comes from. */
 typedef enum syncopate_status {
   SYNCOPATE_OK = 0,             /* the call has done what it says */
   SYNCOPATE_ERROR = 1,          /* the program left its loop by an error, or a status of a later version */
@@ -359,7 +359,7 @@ typedef struct syncopate_replica {
   const char *(*use_gradients)(void *user, const uint8_t *tensors);
 } syncopate_replica;
 
-/* Gets an event: what this worker logs of a synchronization round, as an object of JSON in one line. docs/records.md
+/* Gets an event: what this worker logs of a synchronization round, as an object of JSON in one line. docs/reference/records.md
  * describes the fields (workers/N.jsonl). Called as the callbacks of a replica are. */
 typedef void (*syncopate_round_function)(void *user, const char *json);
 

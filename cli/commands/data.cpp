@@ -34,7 +34,7 @@ constexpr const char* data_examples = R"(Examples:
 
 With more than one worker the part of each is printed, too. With --order each line is a mini-batch:
 the indices of its samples in the training set, from 0, in the order in which the worker trains on
-them. See docs/data.md and docs/data-order.md.)";
+them. See docs/guides/data.md and docs/reference/data-order.md.)";
 
 std::uint64_t number_of(const CLI::App& app, const std::string& option) {
   const auto text = given(app, option);

@@ -30,7 +30,7 @@ struct Published {
 /// ESync's own, for `clusters/paper.toml` (Li et al. 2019; read off its charts to about 2 %).
 const Published& esync_paper();
 
-/// Reads JSON in the form that `docs/report.md` shows. `source` names it in messages.
+/// Reads JSON in the form that `docs/guides/report.md` shows. `source` names it in messages.
 /// Errors: ConfigError.
 Published published_in(std::string_view text, const std::string& source);
 /// Errors: as above; DataError, for a file that cannot be read.

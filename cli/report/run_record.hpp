@@ -22,7 +22,7 @@ struct RoundTimes {
   double wait = 0;
 };
 
-/// What a run folder holds (`docs/records.md`), as far as it can be read.
+/// What a run folder holds (`docs/reference/records.md`), as far as it can be read.
 struct RunRecord {
   std::filesystem::path folder;
   std::map<std::string, std::string> options = {};  ///< of `config.toml`, by the keys there

@@ -10,7 +10,7 @@ namespace syncopate {
 inline namespace v0 {
 
 /// Everything that Syncopate throws derives from this. A message is one line that names what was
-/// expected, what was found, and what to do; `docs/errors.md` has a page of them.
+/// expected, what was found, and what to do; `docs/reference/errors.md` has a page of them.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

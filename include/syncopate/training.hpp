@@ -43,8 +43,8 @@ class Training {
     /// Samples of a step of this worker, where `Job::share` has not said so.
     std::optional<std::uint32_t> batch_size = {};
     /// Gets what this worker logs of each synchronization round, as an object of JSON in one line
-    /// (`docs/records.md`, workers/N.jsonl), on the thread of the replica's members. A process by
-    /// itself has no rounds.
+    /// (`docs/reference/records.md`, workers/N.jsonl), on the thread of the replica's members. A
+    /// process by itself has no rounds.
     std::function<void(const std::string& json)> on_round = {};
   };
 

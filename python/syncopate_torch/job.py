@@ -298,7 +298,7 @@ class Job(NotCopied):
 
         It asks no other worker. Each saves its own, all of them after the same step or at the end of the same epoch: with
         states of several moments `DistributedOptimizer` raises a ConfigError.
-        What continues exactly, and what a scheme loses: docs/python.md.
+        What continues exactly, and what a scheme loses: docs/guides/python.md.
         """
         return self._state.saved(self.rank, self.size)
 

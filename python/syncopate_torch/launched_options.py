@@ -38,4 +38,4 @@ def _without_effect(what):
         return None
     have = "has" if len(found) == 1 else "have"
     return (f"{' and '.join(found)} of `syncopate run` {have} no effect on {what}: leave out what does not apply, or train by "
-            "syncopate_torch.init and job.DistributedOptimizer, which take schemes and their options (docs/python.md, Five calls)")
+            "syncopate_torch.init and job.DistributedOptimizer, which take schemes and their options (docs/guides/python.md, Five calls)")

@@ -13,8 +13,9 @@ namespace syncopate {
 
 /// Everything that Syncopate throws on purpose derives from this.
 ///
-/// A message names the expected and the found value, the location, and a remedy. `docs/errors.md`
-/// lists which component throws which error, and the exit status of each.
+/// A message names the expected and the found value, the location, and a remedy.
+/// `docs/reference/errors.md` lists which component throws which error, and the exit status of
+/// each.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

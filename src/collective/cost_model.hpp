@@ -11,7 +11,7 @@
 
 namespace syncopate {
 
-/// How the ranks of a group reduce. `docs/collectives.md` describes each.
+/// How the ranks of a group reduce. `docs/how-it-works/collectives.md` describes each.
 enum class Algorithm {
   automatic,      ///< the cheapest of the others, by vector length, ranks and their links
   shm,            ///< collective/shared_allreduce.hpp

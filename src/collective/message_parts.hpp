@@ -5,7 +5,7 @@
 
 namespace syncopate {
 
-/// What a node takes in one message at most (docs/wire.md).
+/// What a node takes in one message at most (docs/internals/wire.md).
 inline constexpr std::size_t longest_message = std::size_t{1} << 32;
 
 /// Blocks that are longer travel in parts.

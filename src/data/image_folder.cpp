@@ -287,7 +287,7 @@ fs::path test_folder(const fs::path& folder) {
   const char* const found = !fs::is_directory(folder, failure) ? "no such folder"
                             : complete                         ? "neither test nor val"
                                        : "neither train nor train_images.npy";
-  refuse(folder, {expected_content, found, "see docs/data.md for the formats"});
+  refuse(folder, {expected_content, found, "see docs/guides/data.md for the formats"});
 }
 
 }  // namespace

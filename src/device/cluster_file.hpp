@@ -15,7 +15,7 @@ struct LinkProfile {
   Duration latency = std::chrono::microseconds(50);
 };
 
-/// An emulated cluster: one device a worker, in the order of ranks. See `docs/clusters.md`.
+/// An emulated cluster: one device a worker, in the order of ranks. See `docs/guides/clusters.md`.
 struct ClusterFile {
   std::string name;
   std::vector<DeviceProfile> devices;

@@ -24,7 +24,8 @@ inline constexpr std::string_view loader = "loader";
 /// (`report/trace_merge.hpp`).
 /// What a process that is killed has written until a second before is in its file.
 ///
-/// Lines are documented in docs/records.md. Names of threads and slices are ASCII without quotes.
+/// Lines are documented in docs/reference/records.md. Names of threads and slices are ASCII without
+/// quotes.
 ///
 /// Thread: any.
 class SpanLog {

@@ -3,7 +3,7 @@
         it had goes away, and none changes its types.
 Method: a library of empty functions, made from the header, is compared by abidiff with libsyncopate.abi, a
         description that was made in the same way. It has the functions of the built library, all of them:
-        `interface_test.py --write` writes it again (docs/compatibility.md says when).
+        `interface_test.py --write` writes it again (docs/reference/compatibility.md says when).
 """
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""Goal: `syncopate data --order` prints the order that docs/data-order.md describes, and the page suffices to reproduce it.
+"""Goal: `syncopate data --order` prints the order that docs/reference/data-order.md describes, and the page suffices to reproduce it.
 Method: the page's rules in Python, which share no code with the program; several seeds, workers, shares and epochs."""
 import json
 import subprocess

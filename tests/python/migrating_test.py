@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Goal:   the scripts of docs/migrating.md run: those of the other side as far as their framework is here, ours all.
+"""Goal:   the scripts of docs/guides/migrating.md run: those of the other side as far as their framework is here, ours all.
 Method: each is cut out of the page and run by two workers, which learn the line y = 2x + 1. Moves that change one
         word or one import are made by changing that in the script before.
 """
@@ -11,7 +11,7 @@ import torch
 
 from script_cases import SYNCOPATE, ScriptTest, reference
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs/migrating.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs/guides/migrating.md"
 LOSS = re.compile(r"^\[worker (\d)\] worker \1 of 2: loss ([0-9.]+)$", re.MULTILINE)
 # What each part of the page moves from, by the module that its script before imports.
 PARTS = {"DistributedDataParallel": "torch.nn.parallel", "Horovod": "horovod.torch", "MXNet's KVStore": "mxnet",

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Goal:   every Python snippet of the pages that show scripts runs as it stands.
 Method: each is cut out of its page, gets a preamble that defines what it leaves out, and is run by two workers. The
-        scripts of docs/migrating.md are those of migrating_test.py.
+        scripts of docs/guides/migrating.md are those of migrating_test.py.
 """
 import os
 import pathlib
@@ -11,7 +11,7 @@ import unittest
 from script_cases import SYNCOPATE, TORCH, ScriptTest, needs
 
 SOURCE = pathlib.Path(__file__).parents[2]
-PAGES = ("README.md", "python/README.md", "docs/python.md", "docs/from-ddp.md")
+PAGES = ("README.md", "python/README.md", "docs/guides/python.md", "docs/start/from-ddp.md")
 
 # The user's own: a dataset, a model, an optimizer and a loss.
 OWN = """
@@ -85,9 +85,9 @@ class Snippets(ScriptTest):
 
     def test_no_snippet_is_left_out(self):
         marks = {"README.md": ["partition_dataset"], "python/README.md": ["partition_dataset"],
-                 "docs/python.md": ["init_process_group", 'init(scheme="esync")\npoints', "load_state_dict", "horovod",
+                 "docs/guides/python.md": ["init_process_group", 'init(scheme="esync")\npoints', "load_state_dict", "horovod",
                                     "SyncopateStrategy", "accelerate"],
-                 "docs/from-ddp.md": ["init_process_group", "DistributedOptimizer"]}
+                 "docs/start/from-ddp.md": ["init_process_group", "DistributedOptimizer"]}
         for page in PAGES:
             for snippet in snippets(page):
                 self.assertEqual(sum(mark in snippet for mark in marks[page]), 1, f"{page}:\n{snippet}")
@@ -99,16 +99,16 @@ class Snippets(ScriptTest):
                 self.run_snippet(page, "partition_dataset", OWN, FINISHED)
 
     def test_one_word_and_one_import(self):
-        self.run_snippet("docs/python.md", "init_process_group", "", RANK)
-        self.run_snippet("docs/python.md", "horovod", "", HOROVOD)
+        self.run_snippet("docs/guides/python.md", "init_process_group", "", RANK)
+        self.run_snippet("docs/guides/python.md", "horovod", "", HOROVOD)
 
     def test_from_ddp(self):
         for mark in ("init_process_group", "DistributedOptimizer"):
-            output = self.run_snippet("docs/from-ddp.md", mark)
+            output = self.run_snippet("docs/start/from-ddp.md", mark)
             self.assertEqual(len(re.findall(r"[1-9][0-9]* images/s together$", output, re.MULTILINE)), 2, output)
 
     def test_five_calls(self):
-        output = self.run_snippet("docs/python.md", 'init(scheme="esync")\npoints')
+        output = self.run_snippet("docs/guides/python.md", 'init(scheme="esync")\npoints')
         losses = re.findall(r"^\[worker \d\] worker \d of 2: loss (\S+)$", output, re.MULTILINE)
         self.assertEqual(len(losses), 2, output)
         for loss in losses:
@@ -117,23 +117,23 @@ class Snippets(ScriptTest):
     def test_a_job_that_goes_on(self):
         says = '\nprint("epoch", data.batch_sampler.epoch, "of", job.rank)\n'
         for _ in range(2):  # the second one has nothing left to do
-            output = self.run_snippet("docs/python.md", "load_state_dict", "", says)
+            output = self.run_snippet("docs/guides/python.md", "load_state_dict", "", says)
             self.assertEqual(output.count("epoch 20 of"), 2, output)
         self.assertEqual(len(list(pathlib.Path(self.folder).glob("state-*.pt"))), 4)  # of two epochs
         says = '\nassert "x" not in globals(), "began at epoch 0"\n' + says
-        output = self.run_snippet("docs/python.md", "load_state_dict", "", says, workers=4)
+        output = self.run_snippet("docs/guides/python.md", "load_state_dict", "", says, workers=4)
         self.assertEqual(output.count("epoch 20 of"), 4, output)
 
     def test_a_job_that_is_killed_while_a_worker_saves_goes_on_to_the_same_bits(self):
         says = '\noptimizer.finish()\nprint("ends", job.rank, 21 - next(numbers), model.weight.item().hex(), model.bias.item().hex())\n'
-        whole = self.ends(self.run_snippet("docs/python.md", "load_state_dict", SEEDED.format(0), says))
+        whole = self.ends(self.run_snippet("docs/guides/python.md", "load_state_dict", SEEDED.format(0), says))
         self.assertEqual(whole[0], whole[1])
         self.assertEqual(whole[0][0], "0")
         (pathlib.Path(self.folder) / "newest").unlink()
         os.mkfifo(pathlib.Path(self.folder) / "saved")
         for _ in range(2):  # the second one begins with the epoch whose states the first one has not saved
-            self.run_snippet("docs/python.md", "load_state_dict", SEEDED.format(5), says, status=1)
-        after = self.ends(self.run_snippet("docs/python.md", "load_state_dict", SEEDED.format(0), says))
+            self.run_snippet("docs/guides/python.md", "load_state_dict", SEEDED.format(5), says, status=1)
+        after = self.ends(self.run_snippet("docs/guides/python.md", "load_state_dict", SEEDED.format(0), says))
         self.assertEqual(after, [["8", *bits] for _, *bits in whole])
 
     def ends(self, output):
@@ -146,11 +146,11 @@ class Snippets(ScriptTest):
 
         @needs("lightning")
         def test_lightning(self):
-            self.run_snippet("docs/python.md", "SyncopateStrategy", OWN + MODULE, "\nassert trainer.current_epoch == 5\n")
+            self.run_snippet("docs/guides/python.md", "SyncopateStrategy", OWN + MODULE, "\nassert trainer.current_epoch == 5\n")
 
         @needs("accelerate")
         def test_accelerate(self):
-            self.run_snippet("docs/python.md", "accelerate", OWN, TRAINED)
+            self.run_snippet("docs/guides/python.md", "accelerate", OWN, TRAINED)
 
 
 if __name__ == "__main__":

@@ -50,8 +50,8 @@ class Checks(unittest.TestCase):
 class Vocabulary(Checks):
     def test_replaced_words(self):
         self.write("src/a.hpp", "// Where workers meet.\nstruct Meeting {};\nint network_card; // a network card\n")
-        self.write("docs/a.md", "fine\nIt adds up what is so many.\n[old](decisions/0004-cards-open-every-meeting.md)\n")
-        self.write("docs/decisions/0004-cards-open-every-meeting.md", "cards\n")
+        self.write("docs/a.md", "fine\nIt adds up what is so many.\n[old](internals/decisions/0004-cards-open-every-meeting.md)\n")
+        self.write("docs/internals/decisions/0004-cards-open-every-meeting.md", "cards\n")
         self.assertEqual(self.found(vocabulary.check), ["docs/a.md:2", "docs/a.md:2", "src/a.hpp:2", "src/a.hpp:1"])
 
 
@@ -80,7 +80,7 @@ class Extensions(Checks):
     def found_with(self, rows, toy=TOY):
         self.write("src/odd/odds.inc", "ODD(first)\n")
         self.write("src/odd/first.cpp", "")
-        self.write("docs/hacking.md", self.TABLE + rows)
+        self.write("docs/internals/hacking.md", self.TABLE + rows)
         self.write("tests/extension/CMakeLists.txt", toy)
         return self.found(extensions.check)
 
@@ -94,12 +94,12 @@ class Extensions(Checks):
 
     def test_a_file_that_does_not_exist(self):
         row = "| an odd | `src/even/*.cpp` | `src/odd/odds.inc` |\n"
-        self.assertEqual(self.found_with(row), ["docs/hacking.md:3"])
+        self.assertEqual(self.found_with(row), ["docs/internals/hacking.md:3"])
 
     def test_a_page_without_the_table(self):
-        self.write("docs/hacking.md", "# Hacking\n")
+        self.write("docs/internals/hacking.md", "# Hacking\n")
         self.write("tests/extension/CMakeLists.txt", "")
-        self.assertEqual(self.found(extensions.check), ["docs/hacking.md:1"])
+        self.assertEqual(self.found(extensions.check), ["docs/internals/hacking.md:1"])
 
 
 class Layers(Checks):

@@ -9,7 +9,7 @@ import re
 
 import source
 
-PAGE = pathlib.PurePosixPath("docs/hacking.md")
+PAGE = pathlib.PurePosixPath("docs/internals/hacking.md")
 TOYS = pathlib.PurePosixPath("tests/extension/CMakeLists.txt")
 
 _ROW = re.compile(r"^\| an? (?P<kind>[\w -]+?) \|(?P<new>[^|]*)\|(?P<lines>[^|]*)\|", re.MULTILINE)

@@ -58,7 +58,7 @@ class Scripts(unittest.TestCase):
     def test_wrong_arguments_are_refused(self):
         cases = {
             ("script/test", "--only", "style"): "test: --only 'style': expected libtorch",
-            ("script/reference", "one", "two"): "reference: at most one folder expected, found one two",
+            ("script/docs", "one", "two"): "docs: at most one folder expected, found one two",
             ("script/check", "fresh", "vm"): "fresh: unknown surroundings 'vm': expected chroot, container, user or packages (see --help)",
         }
         for words, expected in cases.items():

@@ -11,7 +11,7 @@ import source
 TEXTS = source.CPP | {".py", ".md", ".proto", ".inc", ".toml", ".cmake", ".txt"}
 FOLDERS = {"src", "cli", "sim", "torch", "include", "tests", "bench", "script", "docs", "examples",
            "comparisons", "clusters", "README.md", "CONTRIBUTING.md"}
-HISTORY = ("docs", "decisions")
+HISTORY = ("docs", "internals", "decisions")
 # Tables of figures name what was measured by the words of their day.
 TABLES = ("bench", "results")
 
@@ -56,7 +56,9 @@ _LINK = re.compile(r"decisions/\d{4}-[\w.-]+")
 
 def is_read(path):
     parts = path.parts
-    return parts[0] in FOLDERS and parts[:2] not in (HISTORY, TABLES, ("tests", "style"))
+    if parts[: len(HISTORY)] == HISTORY:
+        return False
+    return parts[0] in FOLDERS and parts[:2] not in (TABLES, ("tests", "style"))
 
 
 def check_text(path, text):

@@ -8,7 +8,8 @@
 
 namespace syncopate {
 
-/// The exit statuses of a command, and of each process of a job. `docs/errors.md` explains them.
+/// The exit statuses of a command, and of each process of a job. `docs/reference/errors.md`
+/// explains them.
 namespace exit_status {
 inline constexpr int success = 0;
 inline constexpr int failure = 1;        ///< the job failed

@@ -231,7 +231,7 @@ void expect_torch_program() {
     throw ConfigError(fmt::format(
         "{}: an installation by pip has no libtorch, but the commands run, report, data, schemes, "
         "trace, export and import; for the others build Syncopate from its sources by script/build "
-        "(SYNCOPATE_TORCH=ON), or install its Debian packages (docs/python.md, \"Installing\")",
+        "(SYNCOPATE_TORCH=ON), or install its Debian packages (docs/start/install.md)",
         lack_of(torch_program)));
   }
 }

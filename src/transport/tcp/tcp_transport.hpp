@@ -16,7 +16,7 @@ namespace syncopate {
 /// dials.
 ///
 /// Threads:  a thread of its own runs the sockets; the sending thread writes a small message to its
-///           socket. See `docs/threads.md`.
+///           socket. See `docs/internals/threads.md`.
 /// One host: two nodes that can map each other's memory send messages through rings in it, beside a
 ///           socket that carries wake-up events and reports the end of the other node (`Stream`),
 ///           and share memory (`shared_memory`). Elsewhere the socket carries all bytes. Where node

@@ -1,4 +1,4 @@
-# The program of docs/own-model.md, "Your own loop", as a source of loop_tests, which runs it.
+# The program of docs/guides/own-model.md, "Your own loop", as a source of loop_tests, which runs it.
 set(page ${CMAKE_SOURCE_DIR}/docs/own-model.md)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page})
 file(READ ${page} text)

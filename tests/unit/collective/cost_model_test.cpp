@@ -91,7 +91,7 @@ TEST(CostModel, TheCheapestDependsOnLengthAndRanks) {
   EXPECT_EQ(cheapest(17, 4e5), Algorithm::binary_blocks);
 }
 
-/// The lengths in docs/collectives.md.
+/// The lengths in docs/how-it-works/collectives.md.
 TEST(CostModel, ChangesTheCheapestAtTheDocumentedLengths) {
   EXPECT_EQ(cheapest(8, 115e3), Algorithm::tree);
   EXPECT_EQ(cheapest(8, 130e3), Algorithm::butterfly);

@@ -1,6 +1,6 @@
-// Goal:   a cluster file is read as docs/clusters.md describes it. Every mistake is refused with
-//         one line that begins with file:line:column. The files of clusters/ hold the figures of
-//         the comparison tables.
+// Goal:   a cluster file is read as docs/guides/clusters.md describes it. Every mistake is refused
+//         with one line that begins with file:line:column. The files of clusters/ hold the figures
+//         of the comparison tables.
 // Method: small valid texts, and texts with one mistake each; the files of clusters/ against closed
 //         figures.
 
