@@ -6,6 +6,8 @@ only, and builds its navigation from toctrees.
 import posixpath
 import re
 
+# Pages that script/docs makes, below those that speak of them.
+_MADE = {"internals/quality": ["tests"]}
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\(\s*(?P<target>[^)\s#]+)(?:#[^)\s]*)?\)")
 _HEADING = re.compile(r"^## +(.*)$")
 _FENCED = re.compile(r"(^(```|~~~).*?^\2[^\n]*$)", re.MULTILINE | re.DOTALL)
@@ -15,6 +17,8 @@ def site_page(page, text):
     """The Markdown that Sphinx reads for `page`, a path below docs/ without its ending."""
     pieces = _FENCED.split(text)  # prose, code, its fence, prose, ...
     text = "".join(code + _named_if_outside(page, prose) for prose, code in zip(pieces[::3], ["", *pieces[1::3]]))
+    if page in _MADE:
+        return text + _toctree("", _MADE[page])
     return text + _toctrees(page, text) if posixpath.basename(page) == "README" else text
 
 

@@ -29,6 +29,7 @@ SELF_EXPLAINING = re.compile(r"(?:c|cpp):(?:member|enumerator|functionParam|temp
 sys.path.insert(0, str(SOURCE / "docs/site"))
 import pages  # noqa: E402  (beside the settings of Sphinx)
 import prose  # noqa: E402
+import tests_page  # noqa: E402
 
 
 def entries(pages):
@@ -211,6 +212,21 @@ class Pages(unittest.TestCase):
         made = pages.site_page("README", "# A\n\n## One\n[b](x/b.md), [c](c.md#d)\n\n## Two\n[b](x/b.md) [e](e.rst)\n")
         self.assertEqual(re.findall(r"\{toctree\}\n(.*?)\n```", made, re.DOTALL),
                          [":hidden:\n:caption: One\n\nx/b\nc", ":hidden:\n:caption: Two\n\ne"])
+
+
+class TestsPage(unittest.TestCase):
+    def test_goals_and_cases(self):
+        self.assertEqual(tests_page.cpp_test("// Goal:   a is\n//         b.\n// Method: c.\n\nTEST(X, HasTheSameBits) {\nTEST_P(X, Y)"),
+                         ("a is b.", ["HasTheSameBits", "Y"]))
+        self.assertEqual(tests_page.python_test('"""Checks it.\n\nMore.\n"""\nclass A:\n    def test_one_thing(self): pass\n'),
+                         ("Checks it.", ["test_one_thing"]))
+        self.assertEqual([tests_page.words_of(each) for each in ("HasTheSameBits", "ReadsJSONLines", "test_one_thing")],
+                         ["has the same bits", "reads JSON lines", "one thing"])
+
+    def test_every_file_of_tests_states_its_goal(self):
+        listed = tests_page.page(SOURCE)
+        self.assertGreater(listed.count("\n**"), 250)
+        self.assertNotRegex(listed, r"\*\*: \n")
 
 
 class Prose(unittest.TestCase):
