@@ -385,6 +385,27 @@ typedef struct syncopate_training_options {
  * syncopate_training_close. */
 typedef struct syncopate_training syncopate_training;
 
+/* The scheme of a training. Flags are 0 or 1. */
+typedef struct syncopate_scheme_traits {
+  size_t size;
+  const char *scheme;   /* its name */
+  const char *options;  /* all options that were given, the scheme among them, as an object of JSON: {"seed": "2"} */
+  int in_rounds;        /* the workers end each synchronization round together */
+  int in_lockstep;      /* they take equally many steps, except the last ones of an epoch */
+  int local_steps;      /* each takes steps of its own optimizer between two rounds */
+  int takes_means;      /* a round only replaces gradients, or parameters, by their mean over the workers */
+  int waits_for_steps;  /* without rounds: a step may wait until other workers have taken theirs */
+  int pulls_each_step;  /* each step brings the parameters that a server or shared memory keeps */
+  int pulls_some_steps; /* a worker gets them after several steps of its own */
+} syncopate_scheme_traits;
+
+/* Fills `traits`, whose size the caller has set, for a training with this scheme and these options, which may be NULL,
+ * together with those of syncopate_join and of the command line. Its texts stay until the next call for this job.
+ * Errors: SYNCOPATE_CONFIG_ERROR. */
+SYNCOPATE_API syncopate_status syncopate_describe_scheme(syncopate_job *job, const char *scheme,
+                                                         const syncopate_option *options, size_t option_count,
+                                                         syncopate_scheme_traits *traits);
+
 /* Before a program changes its model for a training. Errors: SYNCOPATE_CONFIG_ERROR, where the job has one. */
 SYNCOPATE_API syncopate_status syncopate_training_may_start(const syncopate_job *job);
 

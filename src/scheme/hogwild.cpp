@@ -71,7 +71,8 @@ const SchemeSpec& hogwild_scheme() {
       .source = "Recht et al. 2011",
       .traits = {.topology = Topology::shared_memory,
                  .sync_mode = SyncMode::asynchronous,
-                 .compresses = false},
+                 .compresses = false,
+                 .pull = Pull::each_step},
       .adapt = count_asynchronous_updates,
       .make = make_hogwild};
   return spec;

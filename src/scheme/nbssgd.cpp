@@ -48,6 +48,7 @@ void adapt_nbssgd(SchemeTraits& traits, const SchemeJob& job) {
     traits.topology = by_server ? Topology::server : Topology::shared_memory;
     traits.compresses = by_server;
     traits.sync_mode = SyncMode::asynchronous;
+    traits.pull = Pull::each_round;
     count_asynchronous_updates(traits, job);
   } else if (options[option::commit] == Commit::overlap && job.workers > 1) {
     traits.rate_divisor = of_delayed_updates;

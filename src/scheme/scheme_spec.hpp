@@ -38,6 +38,14 @@ enum class SyncMode {
   asynchronous,  ///< each continues without the others
 };
 
+/// When a worker gets the model that a server or shared memory keeps.
+enum class Pull {
+  none,        ///< no other place keeps it
+  each_step,   ///< with every step
+  each_round,  ///< with the mini-batches of a round
+  some_steps,  ///< after several steps of its own
+};
+
 /// The demands of a scheme on a job.
 struct SchemeTraits {
   Topology topology = Topology::allreduce;
@@ -54,6 +62,11 @@ struct SchemeTraits {
   bool regroups = false;
   /// No worker gets far ahead of the slowest.
   bool waits_for_slowest = false;
+  Pull pull = Pull::none;
+  /// An asynchronous step may wait until other workers have taken theirs.
+  bool waits_for_steps = false;
+  /// A round only replaces gradients, or parameters, by their mean over the workers.
+  bool takes_means = false;
   /// Divides the optimizer's default learning rate.
   double rate_divisor = 1;
 };

@@ -45,6 +45,14 @@ class Replica(ctypes.Structure):
                 ("buffer_count", ctypes.c_uint64), ("view", VIEW), ("store", STORE), ("move", MOVE), ("take_step", STEP)]
 
 
+FLAGS = ("in_rounds", "in_lockstep", "local_steps", "takes_means", "waits_for_steps", "pulls_each_step", "pulls_some_steps")
+
+
+class SchemeTraits(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("scheme", ctypes.c_char_p), ("options", ctypes.c_char_p),
+                *((flag, ctypes.c_int) for flag in FLAGS)]
+
+
 class TrainingOptions(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("scheme", ctypes.c_char_p), ("options", ctypes.POINTER(Option)),
                 ("option_count", ctypes.c_size_t), ("batch_size", ctypes.c_uint32), ("learning_rate", ctypes.c_double),

@@ -4,6 +4,7 @@
 Method: Python's ctypes, alone in this process and as the programs of `syncopate run` (c_interface.py).
 """
 import ctypes
+import json
 import os
 import re
 import subprocess
@@ -12,8 +13,8 @@ import threading
 import unittest
 
 import jobs
-from c_interface import (ANY, BIT_AND, CONFIG_ERROR, FLOAT32, FLOAT64, INT8, LIBRARY, OK, SUM, Failed, JoinOptions, Line,
-                         Option, Replica, TrainingOptions, everyone, join)
+from c_interface import (ANY, BIT_AND, CONFIG_ERROR, FLAGS, FLOAT32, FLOAT64, INT8, LIBRARY, OK, SUM, Failed, JoinOptions, Line,
+                         Option, Replica, SchemeTraits, TrainingOptions, everyone, join)
 
 PROGRAM = [sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "c_interface.py")]
 
@@ -51,6 +52,49 @@ class Alone(unittest.TestCase):
         self.assertEqual(LIBRARY.syncopate_work_wait(work), OK)
         self.assertEqual(LIBRARY.syncopate_work_is_done(work), 1)
         LIBRARY.syncopate_work_free(work)
+
+    def described(self, scheme=None, *options):
+        traits = SchemeTraits(size=ctypes.sizeof(SchemeTraits))
+        array = (Option * len(options))(*options)
+        status = LIBRARY.syncopate_describe_scheme(self.job, scheme and scheme.encode(), array, ctypes.c_size_t(len(options)),
+                                                   ctypes.byref(traits))
+        self.assertEqual(status, OK, last_error())
+        return traits
+
+    def test_the_traits_of_schemes(self):
+        expected = {
+            "local": {"in_lockstep"},
+            "ssgd": {"in_rounds", "in_lockstep", "takes_means"},
+            "local-sgd": {"in_rounds", "in_lockstep", "local_steps", "takes_means"},
+            "diloco": {"in_rounds", "in_lockstep", "local_steps"},
+            "esync": {"in_rounds", "local_steps"},
+            "nbssgd": {"in_rounds"},
+            "asgd": {"pulls_each_step"}, "dc-asgd": {"pulls_each_step"}, "hogwild": {"pulls_each_step"},
+            "ssp": {"pulls_each_step", "waits_for_steps"},
+            "downpour": {"pulls_some_steps"}, "easgd": {"pulls_some_steps"}}
+        for scheme, flags in expected.items():
+            traits = self.described(scheme)
+            self.assertEqual({flag for flag in FLAGS if getattr(traits, flag)}, flags, scheme)
+            self.assertEqual(traits.scheme.decode(), scheme)
+        racy = self.described("nbssgd", Option(b"commit", b"racy"))
+        self.assertFalse(any(getattr(racy, flag) for flag in FLAGS))
+        self.assertEqual(json.loads(racy.options), {"scheme": "nbssgd", "commit": "racy"})
+        self.assertEqual(self.described().scheme, b"ssgd")
+
+    def test_what_no_scheme_takes(self):
+        traits = SchemeTraits(size=ctypes.sizeof(SchemeTraits))
+
+        def describe(scheme, into, *options):
+            array = (Option * len(options))(*options)
+            return LIBRARY.syncopate_describe_scheme(self.job, scheme, array, ctypes.c_size_t(len(options)), into)
+
+        self.assert_refused(describe(b"esinc", ctypes.byref(traits)), "esync")
+        self.assert_refused(describe(b"ssgd", ctypes.byref(traits), Option(b"pacing", b"paper")), "pacing")
+        self.assert_refused(describe(b"ssgd", None), "NULL")
+        self.assert_refused(describe(b"ssgd", ctypes.byref(SchemeTraits())), "size is not set")
+        cut = SchemeTraits(size=SchemeTraits.in_lockstep.offset)  # as an older program knows it
+        self.assertEqual(describe(b"ssgd", ctypes.byref(cut)), OK)
+        self.assertEqual((cut.in_rounds, cut.in_lockstep), (1, 0))
 
     def share_of_fifty(self):
         share = ctypes.c_void_p()

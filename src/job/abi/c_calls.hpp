@@ -81,6 +81,14 @@ Struct taken(const Struct* from, const char* name) {
   return own;
 }
 
+/// Gives a struct of the caller the values of `own`, as many as it has room for. Errors: those of
+/// `taken`.
+template <class Struct>
+void fill(Struct* to, Struct own, const char* name) {
+  own.size = taken(to, name).size;
+  std::memcpy(to, &own, std::min(own.size, sizeof own));
+}
+
 /// Empty for NULL.
 std::string text_of(const char* text);
 

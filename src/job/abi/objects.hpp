@@ -28,6 +28,7 @@ struct syncopate_job {
 
   syncopate::LoopJob job;
   syncopate_group everyone;  ///< after the job, which it uses
+  std::string options{};     ///< of the last description of a scheme
 };
 
 struct syncopate_host {

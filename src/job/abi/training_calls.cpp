@@ -1,4 +1,5 @@
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "job/abi/c_calls.hpp"
 #include "job/abi/callback_replica.hpp"
@@ -31,10 +32,36 @@ std::unique_ptr<syncopate_training> start(syncopate_job* job, const syncopate_re
       own, std::move(callbacks), settings_of(taken(options, "syncopate_training_options")));
 }
 
+syncopate_scheme_traits describe(syncopate_job& job, const LoopScheme& scheme) {
+  const SchemeTraits& traits = scheme.traits;
+  job.options = nlohmann::json(scheme.options).dump();
+  return {.size = 0,
+          .scheme = scheme.name.data(),
+          .options = job.options.c_str(),
+          .in_rounds = traits.topology == Topology::allreduce ? 1 : 0,
+          .in_lockstep = traits.sync_mode == SyncMode::lockstep ? 1 : 0,
+          .local_steps = traits.local_steps ? 1 : 0,
+          .takes_means = traits.takes_means ? 1 : 0,
+          .waits_for_steps = traits.waits_for_steps ? 1 : 0,
+          .pulls_each_step = traits.pull == Pull::each_step ? 1 : 0,
+          .pulls_some_steps = traits.pull == Pull::some_steps ? 1 : 0};
+}
+
 }  // namespace
 }  // namespace syncopate::abi
 
 namespace abi = syncopate::abi;
+
+syncopate_status syncopate_describe_scheme(syncopate_job* job, const char* scheme,
+                                           const syncopate_option* options, size_t option_count,
+                                           syncopate_scheme_traits* traits) {
+  return abi::call([&] {
+    const syncopate::LoopScheme described =
+        abi::given(job, "job")
+            .job.scheme_of(abi::text_of(scheme), abi::options_of(options, option_count));
+    abi::fill(traits, abi::describe(*job, described), "syncopate_scheme_traits");
+  });
+}
 
 syncopate_status syncopate_training_may_start(const syncopate_job* job) {
   return abi::call([&] { abi::given(job, "job").job.expect_untrained(); });

@@ -103,6 +103,15 @@ TrainConfig LoopJob::Member::config(std::uint32_t batch_size) const {
   return loop_config(options, size());
 }
 
+GivenOptions LoopJob::Member::given_with(const std::string& scheme,
+                                         const GivenOptions& options) const {
+  const GivenOptions own = given_in(scheme, options);
+  if (own.contains(std::string(data_order_option.name))) {
+    throw ConfigError("data-order has no effect in the optimizer; give it to init");
+  }
+  return merged_options({given_, "in init or on the command line"}, {own, "in the optimizer"});
+}
+
 ProgramNode& LoopJob::Member::node() {
   return node_.value();
 }
@@ -175,6 +184,15 @@ std::uint32_t LoopJob::local_rank() const {
 
 bool LoopJob::is_alone() const {
   return member_->is_alone();
+}
+
+LoopScheme LoopJob::scheme_of(const std::string& scheme,
+                              const std::map<std::string, std::string>& options) const {
+  GivenOptions given = member_->given_with(scheme, options);
+  const TrainConfig config = loop_config(given, size());
+  return {.name = scheme_named(config.scheme).name,
+          .traits = traits_of(config),
+          .options = std::move(given)};
 }
 
 void LoopJob::expect_untrained() const {

@@ -11,6 +11,7 @@
 
 #include "base/errors.hpp"
 #include "base/time.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "train/loop_replica.hpp"
 
 /// A job whose workers train by loops of their own programs: what stands behind `syncopate.h`.
@@ -81,6 +82,13 @@ class LoopShare {
   std::shared_ptr<Order> order_;  ///< of the copies of this share, as libtorch's loaders make them
 };
 
+/// The scheme of a training.
+struct LoopScheme {
+  std::string_view name;
+  SchemeTraits traits;
+  std::map<std::string, std::string> options;  ///< all that were given, the scheme among them
+};
+
 /// A worker's membership in a job of programs, whose collectives are those of a `LoopGroup`. A
 /// process without a launcher is a job of one worker: it opens no connection and starts no thread.
 ///
@@ -111,6 +119,11 @@ class LoopJob {
   /// This worker's share of a dataset of `samples` samples, in steps of which all workers together
   /// take `batch_size` samples. Training counts epochs and weighs steps by these sizes.
   LoopShare share(std::size_t samples, std::size_t batch_size);
+
+  /// The scheme that a training with these options has, together with those of `InitOptions` and
+  /// of the command line. Errors: ConfigError.
+  LoopScheme scheme_of(const std::string& scheme,
+                       const std::map<std::string, std::string>& options) const;
 
   /// Before a program changes its model for a training. Errors: ConfigError, where the job has one.
   void expect_untrained() const;

@@ -52,6 +52,8 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
 
   /// Of the command line and of `init`.
   const GivenOptions& given() const { return given_; }
+  /// These options of a training, together with those of `given`. Errors: ConfigError.
+  GivenOptions given_with(const std::string& scheme, const GivenOptions& options) const;
   std::shared_ptr<LoopShare::Order> share(std::uint64_t samples, std::uint32_t batch_size);
   /// Of the first share that is in use: later ones may be those of tests. Where none is, those of
   /// the last one; empty before the first.

@@ -92,12 +92,7 @@ bool has_steps_of_all(const TrainConfig& config) {
 
 LoopDefinition definition_of(const LoopJob::Member& job, LoopReplica& replica,
                              const LoopTraining::Options& options, const ShareSizes& sizes) {
-  const GivenOptions own = given_in(options.scheme, options.options);
-  if (own.contains(std::string(data_order_option.name))) {
-    throw ConfigError("data-order has no effect in the optimizer; give it to init");
-  }
-  GivenOptions given =
-      merged_options({job.given(), "in init or on the command line"}, {own, "in the optimizer"});
+  GivenOptions given = job.given_with(options.scheme, options.options);
   given["batch-size"] = std::to_string(sizes.batch_size);
   return {.options = with_optimizer(std::move(given), options.optimizer),
           .model = {.parameters = replica.view(ReplicaVector::params).size(),
