@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "scheme/scheme_spec.hpp"
+
 namespace syncopate::cli {
 namespace {
 
@@ -16,41 +18,40 @@ constexpr std::array<int, 7> patterns{3, 4, 2, 5, 6, 1, 7};
 
 struct SchemeColour {
   std::string_view label;
-  const char* colour;
+  std::string_view colour;
 };
 
-/// The place in this list also determines dash, marker and pattern. The first colours are those of
-/// Okabe and Ito; the others stay apart from them, and from the greys, to every kind of eye.
-constexpr std::array<SchemeColour, 15> scheme_colours{{{"esync", "#0072B2"},
-                                                       {"ssgd", "#686868"},
-                                                       {"nbssgd", "#D55E00"},
-                                                       {"asgd", "#009E73"},
-                                                       {"local-sgd", "#CC79A7"},
-                                                       {"downpour", "#E69F00"},
-                                                       {"easgd", "#56B4E9"},
-                                                       {"ssgd-fast", "#404040"},
-                                                       {"limit", "#000000"},
-                                                       {"dc-asgd", "#543005"},
-                                                       {"hogwild", "#332288"},
-                                                       {"ssp", "#DDCC77"},
-                                                       {"backup", "#762A83"},
-                                                       {"diloco", "#117733"},
-                                                       {"local", "#D0D0D0"}}};
+/// Groups of a comparison that are no schemes: the fast devices alone, and the upper bound.
+constexpr std::array<SchemeColour, 2> baselines{{{"ssgd-fast", "#404040"}, {"limit", "#000000"}}};
 
-Look look_at(std::size_t place, const std::string& colour) {
-  return {.colour = colour,
+/// The place in this list also determines dash, marker and pattern.
+const std::vector<SchemeColour>& scheme_colours() {
+  static const std::vector<SchemeColour> colours = [] {
+    std::vector<SchemeColour> all;
+    for (const SchemeSpec* scheme : all_schemes()) {
+      if (!scheme->colour.empty()) {
+        all.push_back({scheme->name, scheme->colour});
+      }
+    }
+    all.insert(all.end(), baselines.begin(), baselines.end());
+    return all;
+  }();
+  return colours;
+}
+
+Look look_at(std::size_t place, std::string_view colour) {
+  return {.colour = std::string(colour),
           .dash = dashes[place % dashes.size()],
           .marker = markers[place % markers.size()],
           .pattern = patterns[place % patterns.size()]};
 }
 
 std::optional<std::size_t> place_of(std::string_view label) {
-  const auto* const found =
-      std::find_if(scheme_colours.begin(), scheme_colours.end(),
-                   [&](const SchemeColour& one) { return one.label == label; });
-  return found == scheme_colours.end()
-             ? std::nullopt
-             : std::optional(static_cast<std::size_t>(found - scheme_colours.begin()));
+  const std::vector<SchemeColour>& known = scheme_colours();
+  const auto found = std::find_if(known.begin(), known.end(),
+                                  [&](const SchemeColour& one) { return one.label == label; });
+  return found == known.end() ? std::nullopt
+                              : std::optional(static_cast<std::size_t>(found - known.begin()));
 }
 
 /// Gives each label its look, those of the schemes first.
@@ -66,7 +67,7 @@ class Looks {
     for (std::size_t i = 0; i < labels_.size(); ++i) {
       if (!given_[i]) {
         const auto scheme = place_of(labels_[i].substr(0, labels_[i].find(':')));
-        set(i, next_look(scheme ? scheme_colours[*scheme].colour : least_used_colour()));
+        set(i, next_look(scheme ? scheme_colours()[*scheme].colour : least_used_colour()));
       }
     }
     return looks_;
@@ -78,8 +79,8 @@ class Looks {
   void give(PlaceOf find_place) {
     for (std::size_t i = 0; i < labels_.size(); ++i) {
       const std::optional<std::size_t> place = find_place(labels_[i]);
-      if (!given_[i] && place && uses(scheme_colours[*place].colour) == 0) {
-        set(i, look_at(*place, scheme_colours[*place].colour));
+      if (!given_[i] && place && uses(scheme_colours()[*place].colour) == 0) {
+        set(i, look_at(*place, scheme_colours()[*place].colour));
       }
     }
   }
@@ -89,7 +90,7 @@ class Looks {
     given_[index] = true;
   }
 
-  std::size_t uses(const std::string& colour) const {
+  std::size_t uses(std::string_view colour) const {
     std::size_t count = 0;
     for (std::size_t i = 0; i < looks_.size(); ++i) {
       count += given_[i] && looks_[i].colour == colour ? 1 : 0;
@@ -97,8 +98,8 @@ class Looks {
     return count;
   }
 
-  std::string least_used_colour() const {
-    return std::min_element(scheme_colours.begin(), scheme_colours.end(),
+  std::string_view least_used_colour() const {
+    return std::min_element(scheme_colours().begin(), scheme_colours().end(),
                             [&](const SchemeColour& one, const SchemeColour& other) {
                               return uses(one.colour) < uses(other.colour);
                             })
@@ -107,7 +108,7 @@ class Looks {
 
   /// Dash and marker that no other label has, and a pattern that is new to the colour, while there
   /// is one.
-  Look next_look(const std::string& colour) {
+  Look next_look(std::string_view colour) {
     Look look = look_at(next_++, colour);
     const auto* const unused = std::find_if(patterns.begin(), patterns.end(),
                                             [&](int pattern) { return !has(colour, pattern); });
@@ -115,7 +116,7 @@ class Looks {
     return look;
   }
 
-  bool has(const std::string& colour, int pattern) const {
+  bool has(std::string_view colour, int pattern) const {
     for (std::size_t i = 0; i < looks_.size(); ++i) {
       if (given_[i] && looks_[i].colour == colour && looks_[i].pattern == pattern) {
         return true;
@@ -127,7 +128,7 @@ class Looks {
   const std::vector<std::string>& labels_;
   std::vector<Look> looks_;
   std::vector<bool> given_;
-  std::size_t next_ = scheme_colours.size();
+  std::size_t next_ = scheme_colours().size();
 };
 
 }  // namespace

@@ -8,6 +8,7 @@ const SchemeSpec& asgd_scheme() {
   static const SchemeSpec spec{.name = "asgd",
                                .formula = "push g_i, which the server applies at once, and pull w",
                                .source = "Dean et al. 2012",
+                               .colour = "#009E73",
                                .traits = {.topology = Topology::server,
                                           .sync_mode = SyncMode::asynchronous,
                                           .pull = Pull::each_step},

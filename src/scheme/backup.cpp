@@ -42,6 +42,7 @@ const SchemeSpec& backup_scheme() {
       .name = "backup",
       .formula = "a step is the mean of its first gradients; those of the last b are dropped",
       .source = "Chen et al. 2016",
+      .colour = "#762A83",
       .traits = {.topology = Topology::server,
                  .sync_mode = SyncMode::asynchronous,
                  .pull = Pull::each_step,

@@ -56,6 +56,7 @@ const SchemeSpec& dc_asgd_scheme() {
       .name = "dc-asgd",
       .formula = "asgd with g + lambda g*g*(w - w_i), w_i: the parameters of g",
       .source = "Zheng et al. 2017",
+      .colour = "#543005",
       .traits = {.topology = Topology::server,
                  .sync_mode = SyncMode::asynchronous,
                  .pull = Pull::each_step},

@@ -8,6 +8,7 @@ const SchemeSpec& diloco_scheme() {
       .name = "diloco",
       .formula = "local-sgd, with an outer optimizer on w - sum(n_i w_i) / N",
       .source = "Douillard et al. 2023",
+      .colour = "#117733",
       .traits = {.local_steps = true},
       .options = {spec_of(option::aggregate), spec_of(option::local_steps),
                   spec_of(option::outer_optimizer), spec_of(option::outer_momentum),

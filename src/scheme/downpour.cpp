@@ -111,6 +111,7 @@ const SchemeSpec& downpour_scheme() {
       .name = "downpour",
       .formula = "local steps; the sum of g is pushed every n steps, w fetched every m",
       .source = "Dean et al. 2012",
+      .colour = "#E69F00",
       .traits = {.topology = Topology::server,
                  .sync_mode = SyncMode::asynchronous,
                  .pull = Pull::some_steps},

@@ -75,6 +75,7 @@ const SchemeSpec& easgd_scheme() {
       .name = "easgd",
       .formula = "local steps; every tau steps, w_i and the server's w move towards each other",
       .source = "Zhang et al. 2015",
+      .colour = "#56B4E9",
       .traits = {.topology = Topology::server,
                  .sync_mode = SyncMode::asynchronous,
                  .compresses = false,

@@ -152,6 +152,7 @@ const SchemeSpec& esync_scheme() {
       .name = "esync",
       .formula = "local steps until the pacer signals, then w += rate * sum(n_i (w_i - w)) / N",
       .source = "Li et al. 2019",
+      .colour = "#0072B2",
       .traits = {.sync_mode = SyncMode::local_rounds, .local_steps = true, .parts_by_speed = true},
       .options = {spec_of(option::aggregate), spec_of(option::outer_optimizer),
                   spec_of(option::outer_momentum), spec_of(option::drift_correction),

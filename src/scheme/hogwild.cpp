@@ -69,6 +69,7 @@ const SchemeSpec& hogwild_scheme() {
       .name = "hogwild",
       .formula = "every worker adds its steps to one w in shared memory, without locks",
       .source = "Recht et al. 2011",
+      .colour = "#332288",
       .traits = {.topology = Topology::shared_memory,
                  .sync_mode = SyncMode::asynchronous,
                  .compresses = false,

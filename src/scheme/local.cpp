@@ -24,6 +24,7 @@ const SchemeSpec& local_scheme() {
       .name = "local",
       .formula = "one device, no communication: w -= rate * g",
       .source = "sequential SGD",
+      .colour = "#D0D0D0",
       .traits = {.topology = Topology::none, .compresses = false, .weighs_workers = false},
       .check =
           [](const SchemeJob& job) {

@@ -197,6 +197,7 @@ const SchemeSpec& nbssgd_scheme() {
       .name = "nbssgd",
       .formula = "the first with a batch signals; all contribute finished mini-batches to one step",
       .source = "He & Dube 2022",
+      .colour = "#D55E00",
       .traits = {.sync_mode = SyncMode::local_rounds},
       .options = {aggregate_of_nbssgd(), spec_of(option::mini_batches), spec_of(option::signal),
                   spec_of(option::commit)},

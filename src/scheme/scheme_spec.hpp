@@ -151,6 +151,9 @@ struct SchemeSpec {
   std::string_view name;
   std::string_view formula;
   std::string_view source;
+  /// In figures: "#0072B2". The colours differ from each other, and from greys, to people with any
+  /// kind of colour blindness; some are those of Okabe and Ito. Empty: one that few others have.
+  std::string_view colour = {};
   SchemeTraits traits = {};
   std::vector<OptionSpec> options = {};
   /// Adapts the traits to the options; null: the traits are fixed.

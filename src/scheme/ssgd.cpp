@@ -96,6 +96,7 @@ const SchemeSpec& ssgd_scheme() {
       .formula =
           "every step, g = sum(n_i g_i) / N by allreduce, then the optimizer on every replica",
       .source = "Chen et al. 2016",
+      .colour = "#686868",
       .traits = {.takes_means = true},
       .options = {spec_of(option::aggregate), spec_of(option::balance), overlap_of_ssgd()},
       .adapt = adapt_ssgd,

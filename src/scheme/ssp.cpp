@@ -31,6 +31,7 @@ const SchemeSpec& ssp_scheme() {
       .name = "ssp",
       .formula = "asgd, but no worker is more than the slack ahead of the slowest",
       .source = "Ho et al. 2013",
+      .colour = "#DDCC77",
       .traits = {.topology = Topology::server,
                  .sync_mode = SyncMode::asynchronous,
                  .waits_for_slowest = true,
