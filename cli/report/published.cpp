@@ -9,6 +9,7 @@
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "base/printable.hpp"
+#include "cli/report/esync_paper_json.hpp"
 #include "cli/report/log_lines.hpp"
 #include "telemetry/json_lines.hpp"
 
@@ -16,56 +17,6 @@ namespace syncopate::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::string_view esync_text = R"({
-"source": "Li, Zhou, Yu, Xu: ESync (2019), off its charts to 2 %; time to accuracy 0.80",
-"cluster": "paper",
-"figures": [
-{"figure": "speed_up", "scheme": "esync", "network": "alexnet", "value": 27},
-{"figure": "speed_up", "scheme": "esync", "network": "inception-v3", "value": 7},
-{"figure": "speed_up", "scheme": "esync", "network": "resnet18-v1", "value": 7},
-{"figure": "speed_up", "scheme": "esync", "network": "resnet50-v1", "value": 4},
-{"figure": "speed_up", "scheme": "esync", "network": "resnet50-v2", "value": 6},
-{"figure": "speed_up", "scheme": "esync", "network": "mobilenet-v1", "value": 2},
-{"figure": "accuracy", "scheme": "esync", "network": "alexnet", "value": 0.932, "deviation": 0.003},
-{"figure": "accuracy", "scheme": "esync", "network": "inception-v3",
- "value": 0.940, "deviation": 0.003},
-{"figure": "accuracy", "scheme": "esync", "network": "resnet18-v1",
- "value": 0.926, "deviation": 0.002},
-{"figure": "accuracy", "scheme": "esync", "network": "resnet50-v1",
- "value": 0.914, "deviation": 0.001},
-{"figure": "accuracy", "scheme": "esync", "network": "resnet50-v2",
- "value": 0.917, "deviation": 0.001},
-{"figure": "accuracy", "scheme": "esync", "network": "mobilenet-v1",
- "value": 0.905, "deviation": 0.002},
-{"figure": "accuracy", "scheme": "local", "network": "alexnet", "value": 0.928, "deviation": 0.006},
-{"figure": "accuracy", "scheme": "local", "network": "inception-v3",
- "value": 0.932, "deviation": 0.004},
-{"figure": "accuracy", "scheme": "local", "network": "resnet18-v1",
- "value": 0.919, "deviation": 0.004},
-{"figure": "accuracy", "scheme": "local", "network": "resnet50-v1",
- "value": 0.910, "deviation": 0.003},
-{"figure": "accuracy", "scheme": "local", "network": "resnet50-v2",
- "value": 0.918, "deviation": 0.002},
-{"figure": "accuracy", "scheme": "local", "network": "mobilenet-v1",
- "value": 0.906, "deviation": 0.003},
-{"figure": "throughput", "scheme": "esync", "value": 1555},
-{"figure": "throughput", "scheme": "ssgd", "value": 45},
-{"figure": "throughput", "scheme": "asgd", "value": 120},
-{"figure": "throughput", "scheme": "dc-asgd", "value": 105},
-{"figure": "traffic_mb_per_s", "scheme": "esync", "value": 21},
-{"figure": "traffic_mb_per_s", "scheme": "ssgd", "value": 31},
-{"figure": "traffic_mb_per_s", "scheme": "asgd", "value": 80},
-{"figure": "traffic_mb_per_s", "scheme": "dc-asgd", "value": 73},
-{"figure": "computing_time_ratio", "scheme": "esync",
- "values": [0.37, 0.37, 0.39, 0.37, 0.37, 0.42]},
-{"figure": "computing_time_ratio", "scheme": "ssgd",
- "values": [0.00, 0.26, 0.41, 0.00, 0.00, 0.38]},
-{"figure": "computing_time_ratio", "scheme": "asgd",
- "values": [0.52, 0.02, 0.63, 0.02, 0.02, 0.56]},
-{"figure": "computing_time_ratio", "scheme": "dc-asgd",
- "values": [0.02, 0.43, 0.54, 0.02, 0.02, 0.52]}
-]})";
 
 /// Three digits, and all those before the point.
 std::string short_number(double value) {
@@ -291,7 +242,7 @@ Published read_published(const std::filesystem::path& file) {
 }
 
 const Published& esync_paper() {
-  static const Published paper = published_in(esync_text, "the figures of ESync");
+  static const Published paper = published_in(esync_paper_json, "the figures of ESync");
   return paper;
 }
 
