@@ -71,6 +71,7 @@ HOMES = {
     "spdlog/": ["base"],
     "CLI/": ["cli", "cli/commands"],
     "boost/crc.hpp": ["report"],
+    "libexif/": ["data"],
     "zlib.h": ["data", "checkpoint", "job/spec", "report"],
     "toml++/": ["config"],
     "google/protobuf/": ["wire"],
