@@ -19,12 +19,12 @@ def register():
 
 
 def _group_of(*arguments):
-    from syncopate_torch.backend import ProcessGroup
+    from syncopate_torch.distributed.backend import ProcessGroup
 
     return ProcessGroup.of(*arguments)
 
 
 def _group_with_options(*arguments):
-    from syncopate_torch.backend import ProcessGroup
+    from syncopate_torch.distributed.backend import ProcessGroup
 
     return ProcessGroup.with_options(*arguments)

@@ -18,24 +18,25 @@ Started by `syncopate run -n 4 -- python3 train.py`. A script of torch.distribut
 All errors derive from `syncopate_torch.Error`.
 """
 import syncopate_backend
-from torch import distributed
+import torch
 
-from syncopate_torch import launchers
-from syncopate_torch._c import version
-from syncopate_torch.errors import (Cancelled, ConfigError, DataError, Error, InternalError, NotFinite, PeerLost,
-                                    ProtocolError, TimedOut, error_behind)
-from syncopate_torch.group import Group, Work
-from syncopate_torch.job import Job, init
-from syncopate_torch.optimizer import DistributedOptimizer
-from syncopate_torch.samples import IndexSampler, ShareLoader, ShareSampler
-from syncopate_torch.schedule import SampleScheduler
-from syncopate_torch.summary import Summary
+from syncopate_torch.core import launch
+from syncopate_torch.core.errors import (Cancelled, ConfigError, DataError, Error, InternalError, NotFinite, PeerLost,
+                                         ProtocolError, TimedOut, error_behind)
+from syncopate_torch.core.group import Group, Work
+from syncopate_torch.core.library import version
+from syncopate_torch.distributed.rendezvous import init
+from syncopate_torch.training.job import Job
+from syncopate_torch.training.optimizer import DistributedOptimizer
+from syncopate_torch.training.samples import IndexSampler, ShareLoader, ShareSampler
+from syncopate_torch.training.schedules import SampleScheduler
+from syncopate_torch.training.summary import Summary
 
 __all__ = ["Cancelled", "ConfigError", "DataError", "DistributedOptimizer", "Error", "Group", "IndexSampler", "InternalError", "Job",
            "NotFinite", "PeerLost", "ProtocolError", "SampleScheduler", "ShareLoader", "ShareSampler", "Summary", "TimedOut", "Work",
            "error_behind", "init", "version"]
 __version__ = version()
 
-if distributed.is_available():
-    launchers.set_torch_variables()
+if torch.distributed.is_available():
+    launch.set_torch_variables()
     syncopate_backend.register()

@@ -22,10 +22,10 @@ try:
 except ImportError as error:
     raise ImportError("syncopate_torch.accelerate needs Accelerate; pip install accelerate") from error
 
-from syncopate_torch import job as _jobs
-from syncopate_torch.errors import ConfigError
-from syncopate_torch.optimizer import DistributedOptimizer
-from syncopate_torch.weights import whole_weight
+from syncopate_torch.core.arguments import whole_weight
+from syncopate_torch.core.errors import ConfigError
+from syncopate_torch.distributed.rendezvous import current_job, init
+from syncopate_torch.training.optimizer import DistributedOptimizer
 
 
 class rounds:  # noqa: N801 (a block of the script, as contextlib's)
@@ -54,8 +54,8 @@ class rounds:  # noqa: N801 (a block of the script, as contextlib's)
         self._samples = 0  # of the batches since the last step
         self.job, self.distributed_optimizer = None, None
         if enabled:
-            current = _jobs.current_job()
-            self.job = current or _jobs.init(scheme, options)
+            current = current_job()
+            self.job = current or init(scheme, options)
             given = {"scheme": scheme, "options": options} if current else {}
             inner = optimizer.optimizer if isinstance(optimizer, AcceleratedOptimizer) else optimizer
             self.distributed_optimizer = inner if isinstance(inner, DistributedOptimizer) else (

@@ -1,11 +1,8 @@
 """Mixed precision: a loss scale whose steps all workers take or leave out together."""
-import torch
-
-# torch.amp has one for every device since torch 2.3; before, there was one for CUDA.
-_Base = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
+from syncopate_torch.core import torch_versions
 
 
-class GradScaler(_Base):
+class GradScaler(torch_versions.GradScaler):
     """torch's GradScaler for a `DistributedOptimizer`, or for one of torch.optim.
 
     Where workers share gradients, one whose gradients are not finite would leave out a step that the others take: here

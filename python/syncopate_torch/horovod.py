@@ -17,20 +17,18 @@ import time
 
 import torch
 
-from syncopate_torch import _c, job as _jobs
-from syncopate_torch.checks import expect_rows, expect_tensor
-from syncopate_torch.differentiable import with_gradient
-from syncopate_torch.errors import ConfigError, Error  # noqa: F401 (for scripts that catch them)
-from syncopate_torch.flat_reduction import announce_allreduce, contribute_nothing, has_ended_one
-from syncopate_torch.given_numbers import MOST_64, whole
-from syncopate_torch.group import Work, host_values, say, say_type
-from syncopate_torch.horovod_optimizer import expect_names, make_distributed
-from syncopate_torch.horovod_sets import Everyone, OpenSets, ProcessSet
-from syncopate_torch.launched_options import expect_effect
-from syncopate_torch.objects import pickled, unpickled
-from syncopate_torch.rules import expect_whole_steps
-from syncopate_torch.same_name import NamesUnderWay, SameName, number_of
-from syncopate_torch.sync_batch_norm import forward_of
+from syncopate_torch.core import library
+from syncopate_torch.core.arguments import MOST_64, expect_rows, expect_tensor, whole
+from syncopate_torch.core.errors import ConfigError, Error
+from syncopate_torch.core.group import Work, host_values, say, say_type
+from syncopate_torch.core.launch import expect_effect
+from syncopate_torch.core.objects import pickled, unpickled
+from syncopate_torch.integrations.horovod_optimizer import (announce_allreduce, contribute_nothing, expect_names,
+                                                            has_ended_one, make_distributed)
+from syncopate_torch.integrations.horovod_sets import Everyone, NamesUnderWay, OpenSets, ProcessSet, SameName, number_of
+from syncopate_torch.distributed import rendezvous
+from syncopate_torch.training.batch_norm import forward_of, with_gradient
+from syncopate_torch.training.torch_optimizers import expect_whole_steps
 
 #: Values of `op`.
 Average, Sum, Min, Max, Product = "mean", "sum", "min", "max", "product"
@@ -101,10 +99,10 @@ def init(comm=None, process_sets=None):
     if comm is not None:
         raise ConfigError(f"expected hvd.init() of all workers, found comm={comm!r}: leave it out, and open sets of some workers "
                           "by hvd.add_process_set(ranks)")
-    if _job is None and _jobs.current_job() is None:
+    if _job is None and rendezvous.current_job() is None:
         expect_effect("syncopate_torch.horovod")
     if _job is None:
-        _job = _jobs.current_job() or _jobs.init()
+        _job = rendezvous.current_job() or rendezvous.init()
         _sets = OpenSets(_job)
         for each in [] if process_sets in (None, "dynamic") else process_sets:
             _sets.open(each)
@@ -525,7 +523,7 @@ def _alltoall_async(tensor, splits, name, process_set):
     row = own.element_size() * math.prod(own.shape[1:])
     to, source = ((ctypes.c_size_t * count)(*(rows * row for rows in each)) for each in (sent, received))
     say_type(members.handle, own)
-    work = _c.made("alltoall", members.handle, own.data_ptr(), to, arrived.data_ptr(), source)
+    work = library.made("alltoall", members.handle, own.data_ptr(), to, arrived.data_ptr(), source)
 
     def finish(result):
         return result.to(tensor.device), torch.tensor(received, dtype=torch.int32)

@@ -11,21 +11,19 @@ import warnings
 
 import torch
 
-from syncopate_torch.alignment import EQUAL_STEPS, resolved_options
-from syncopate_torch.errors import ConfigError
-from syncopate_torch.group import host_values
-from syncopate_torch.job import init
-from syncopate_torch.lightning_callback import FirstCallback
-from syncopate_torch.lightning_environment import SyncopateEnvironment
-from syncopate_torch.lightning_package import (BaseFinetuning, BatchSizeFinder, LearningRateFinder, ModelCheckpoint,
-                                               ParallelStrategy, StochasticWeightAveraging, Timer, extract_batch_size,
-                                               is_overridden, rank_zero_only)
-from syncopate_torch.loaders import (has_length, order_of_the_job, overfit_loader, part_loader, resume_order,
-                                     training_loader)
-from syncopate_torch.objects import shared_object
-from syncopate_torch.optimizer import DistributedOptimizer
-from syncopate_torch.rules import expect_whole_steps
-from syncopate_torch.stepper import Stepper
+from syncopate_torch.core.errors import ConfigError
+from syncopate_torch.core.group import host_values
+from syncopate_torch.core.objects import shared_object
+from syncopate_torch.integrations.lightning_package import (BaseFinetuning, BatchSizeFinder, FirstCallback,
+                                                            LearningRateFinder, ModelCheckpoint, ParallelStrategy,
+                                                            Stepper, StochasticWeightAveraging, SyncopateEnvironment,
+                                                            Timer, extract_batch_size, is_overridden, rank_zero_only)
+from syncopate_torch.integrations.loaders import (has_length, order_of_the_job, overfit_loader, part_loader,
+                                                  resume_order, training_loader)
+from syncopate_torch.distributed.rendezvous import init
+from syncopate_torch.training.optimizer import DistributedOptimizer
+from syncopate_torch.training.scheme import scheme_of
+from syncopate_torch.training.torch_optimizers import expect_whole_steps
 
 
 _PRECISIONS = ("32-true", "bf16-mixed")
@@ -66,7 +64,7 @@ class SyncopateStrategy(ParallelStrategy):
                          cluster_environment=SyncopateEnvironment(self.job), checkpoint_io=checkpoint_io,
                          precision_plugin=precision_plugin)
         rank_zero_only.rank = self.job.rank
-        self._scheme, _ = resolved_options(self.job.scheme, self.job.options)
+        self._scheme = scheme_of(self.job)
         self._weight = weight or _samples_of
         self._trainer, self._loader = None, None
         self._divides = False  # the samples of loaders
@@ -182,7 +180,7 @@ class SyncopateStrategy(ParallelStrategy):
     def _expect_epochs(self):
         """Errors: ConfigError, where the trainer counts the steps of a worker, and the scheme gives each its own."""
         trainer = self._trainer
-        if self.job.size == 1 or self._scheme in EQUAL_STEPS or trainer.fast_dev_run:
+        if self.job.size == 1 or self._scheme.in_lockstep or trainer.fast_dev_run:
             return
         saves = [each for each in trainer.callbacks if isinstance(each, ModelCheckpoint)]
         for found, name, instead in (
@@ -195,7 +193,7 @@ class SyncopateStrategy(ParallelStrategy):
                  "ModelCheckpoint by steps or time", "every_n_epochs"),
                 (any(isinstance(each, Timer) for each in trainer.callbacks), "max_time", "max_epochs")):
             if found:
-                raise ConfigError(f"workers of {self._scheme} take different numbers of steps, so {name} would come at "
+                raise ConfigError(f"workers of {self._scheme.name} take different numbers of steps, so {name} would come at "
                                   f"different times; set {instead} instead")
 
     def process_dataloader(self, dataloader):
@@ -268,7 +266,7 @@ class SyncopateStrategy(ParallelStrategy):
         self.distributed_optimizer.finish()
 
     def on_train_end(self):
-        if self._scheme != "local":  # callbacks have replaced the weights of the job by what each worker has averaged
+        if self._scheme.synchronizes:  # callbacks have replaced the weights of the job by what each worker has averaged
             self.job.broadcast_parameters(self.model)
         self._share_paths()
 

@@ -10,7 +10,7 @@ import torch
 import scripts
 import syncopate_torch as syncopate
 from script_cases import AloneTest
-from syncopate_torch import loaders
+from syncopate_torch.integrations import loaders
 
 
 class Samples(AloneTest):

@@ -20,7 +20,7 @@ from torch.nn import functional
 import scripts
 import syncopate_torch as syncopate
 from script_cases import AloneTest
-from syncopate_torch import launchers
+from syncopate_torch.core import launch
 
 
 class Alone(AloneTest):
@@ -312,7 +312,7 @@ class Launchers(unittest.TestCase):
                             ({"SLURM_NNODES": "2", "SLURM_JOB_NODELIST": "a[03-04]"}, "a03")):
             with self.subTest(more):
                 environment = {**of_mpirun, **more}
-                launchers.set_torch_variables(environment)
+                launch.set_torch_variables(environment)
                 self.assertEqual((environment["RANK"], environment["WORLD_SIZE"]), ("3", "4"))
                 self.assertEqual(environment.get("MASTER_ADDR"), first)
 
@@ -321,7 +321,7 @@ class Launchers(unittest.TestCase):
         for parent, rank in (("bash", None), ("slurmstepd", "0")):
             with self.subTest(parent):
                 environment = dict(of_srun)
-                launchers.set_torch_variables(environment, parent)
+                launch.set_torch_variables(environment, parent)
                 self.assertEqual(environment.get("RANK"), rank)
 
 

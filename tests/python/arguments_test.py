@@ -12,8 +12,8 @@ import torch
 
 import syncopate_torch as syncopate
 from script_cases import SYNCOPATE, AloneTest, ScriptTest
-from syncopate_torch.flat import FlatTensors, trained_tensors
-from syncopate_torch.rules import rule_of
+from syncopate_torch.training.flat import FlatTensors, trained_tensors
+from syncopate_torch.training.torch_optimizers import rule_of
 
 SCRIPTS = str(pathlib.Path(__file__).with_name("arguments_scripts.py"))
 
@@ -120,7 +120,7 @@ class Launched(ScriptTest):
     @classmethod
     def setUpClass(cls):
         cls.enterClassContext(mock.patch.dict(os.environ, {
-            "PYTHONWARNINGS": os.environ["PYTHONWARNINGS"] + ",default::UserWarning:syncopate_torch.rendezvous"}))
+            "PYTHONWARNINGS": os.environ["PYTHONWARNINGS"] + ",default::UserWarning:syncopate_torch.distributed.rendezvous"}))
 
     def launch(self, workers, name, *arguments, options=()):
         return self.start([SYNCOPATE, "run", "-n", workers, *options, "--run-dir", "run", "--", *self.python, SCRIPTS, name,

@@ -7,7 +7,7 @@ import syncopate_torch
 import torch
 from backend_scripts import say, small_network
 from calls import run_calls
-from syncopate_torch import futures
+from syncopate_torch.distributed import futures
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 

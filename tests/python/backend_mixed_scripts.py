@@ -5,7 +5,7 @@ import warnings
 import torch
 from backend_scripts import leave, say, small_network, trained
 from calls import run_calls
-from syncopate_torch.backend import ProcessGroup
+from syncopate_torch.distributed.backend import ProcessGroup
 from torch import distributed as dist
 from torch.distributed.distributed_c10d import _get_default_group
 from torch.nn.parallel import DistributedDataParallel

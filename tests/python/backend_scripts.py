@@ -9,8 +9,8 @@ import weakref
 
 import syncopate_torch
 import torch
-from syncopate_torch import rendezvous
-from syncopate_torch.hosts import close_later
+from syncopate_torch.distributed import rendezvous
+from syncopate_torch.distributed.rendezvous import close_later
 from torch import distributed as dist
 from torch.distributed.distributed_c10d import _get_default_store
 from torch.nn import functional

@@ -13,7 +13,7 @@ import sys
 import unittest
 
 from script_cases import SYNCOPATE, TORCH, ScriptTest
-from syncopate_torch.kept_works import KeptWorks
+from syncopate_torch.distributed.works import KeptWorks
 
 import torch
 

@@ -10,8 +10,8 @@ import unittest
 import torch
 
 import syncopate_torch as syncopate
-from syncopate_torch.flat import FlatTensors
-from syncopate_torch.wrapped import WrappedTensors
+from syncopate_torch.training.flat import FlatTensors
+from syncopate_torch.training.module_tensors import WrappedTensors
 
 
 class ChangedModule(unittest.TestCase):

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, RandomSampler, TensorDataset, WeightedR
 
 import draws_scripts as scripts
 from script_cases import SYNCOPATE, AloneTest, ScriptTest
-from syncopate_torch.loaders import training_loader
+from syncopate_torch.integrations.loaders import training_loader
 
 SCRIPTS = str(pathlib.Path(__file__).with_name("draws_scripts.py"))
 

@@ -12,7 +12,7 @@ import torch
 
 from script_cases import SYNCOPATE, TORCH, ScriptTest
 import syncopate_torch as syncopate
-from syncopate_torch.rules import standing_for
+from syncopate_torch.training.torch_optimizers import default_rule
 
 SCRIPTS = str(pathlib.Path(__file__).with_name("gradients_scripts.py"))
 
@@ -164,7 +164,7 @@ class Rules(unittest.TestCase):
                                     (torch.optim.SGD(groups(0, 0), lr=1), {"optimizer": "sgd"}),
                                     (torch.optim.NAdam(groups(0.5), lr=1), {"optimizer": "sgd"}),
                                     (torch.optim.RMSprop(groups(0.5), lr=1), {"optimizer": "sgd"})):
-            self.assertEqual(standing_for(optimizer), expected)
+            self.assertEqual(default_rule(optimizer), expected)
 
 
 class NotFiniteAlone(unittest.TestCase):

@@ -19,7 +19,9 @@ import privileges  # noqa: E402
 from network_test import Namespace  # noqa: E402
 
 from torch import distributed  # noqa: E402
-from syncopate_torch import ConfigError, TimedOut, _c, key_file, rendezvous  # noqa: E402
+from syncopate_torch import ConfigError, TimedOut  # noqa: E402
+from syncopate_torch.core import library  # noqa: E402
+from syncopate_torch.distributed import rendezvous  # noqa: E402
 
 LIMIT = 200  # seconds, of all ranks
 
@@ -188,23 +190,23 @@ class Keys(unittest.TestCase):
             return joined(*arguments)
 
         with mock.patch.object(rendezvous, "Job", join):
-            job = rendezvous._join_by_store(store, 0, 1, lambda host: _c.call("host_close", host))
+            job = rendezvous._join_by_store(store, 0, 1, lambda host: library.call("host_close", host))
         job.leave()
         self.assertRegex(shown["syncopate/coordinator"], r"\A[0-9a-f]{32}\Z")
         self.assertEqual((modes, self.folder.stat().st_mode & 0o777), ([0o600], 0o700))
         self.assertEqual(list(self.folder.iterdir()), [], "it is gone once all have joined")
 
     def test_what_another_process_writes_into_the_store_is_refused(self):
-        key_file.leave("127.0.0.1:1 key")
+        rendezvous.leave_key_file("127.0.0.1:1 key")
         for name in ("127.0.0.1:1 own-key", "../elsewhere", "0" * 32):
             with self.assertRaisesRegex(ConfigError, "no rank of this user has left"):
-                key_file.find(name)
+                rendezvous.read_key_file(name)
 
     def test_a_folder_that_others_may_read_is_refused(self):
         self.folder.mkdir()
         self.folder.chmod(0o755)
         with self.assertRaisesRegex(ConfigError, "must be a folder that only this user may read"):
-            key_file.leave("text")
+            rendezvous.leave_key_file("text")
 
 
 if __name__ == "__main__":

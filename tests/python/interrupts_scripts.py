@@ -26,7 +26,7 @@ def is_wait(frame):
     """True in the handler of a signal that came while a call waits."""
     while frame is not None:
         code = frame.f_code
-        if (os.path.basename(code.co_filename), code.co_name) in (("interruption.py", "_look"), ("_c.py", "wait")):
+        if (os.path.basename(code.co_filename), code.co_name) in (("process.py", "_look"), ("library.py", "wait")):
             return True
         frame = frame.f_back
     return False

@@ -8,7 +8,7 @@ from torch.utils.data import TensorDataset
 from calls import run_calls, say
 
 import syncopate_torch as syncopate
-from syncopate_torch.job import Job
+from syncopate_torch.training.job import Job
 
 
 def trained(job):

@@ -7,7 +7,7 @@ import sys
 
 import torch
 import syncopate_torch as syncopate
-from syncopate_torch.loaders import TrainingOrder
+from syncopate_torch.integrations.loaders import TrainingOrder
 from torch.nn import functional
 from torch.optim.lr_scheduler import StepLR
 

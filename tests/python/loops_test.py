@@ -17,8 +17,8 @@ from torch.nn import functional
 
 import loops_scripts as scripts
 from script_cases import LIMIT, SYNCOPATE, TORCH, ScriptTest
-from syncopate_torch.flat import FlatTensors, trained_tensors
-from syncopate_torch.rules import rule_of
+from syncopate_torch.training.flat import FlatTensors, trained_tensors
+from syncopate_torch.training.torch_optimizers import rule_of
 
 SCRIPTS = str(pathlib.Path(__file__).with_name("loops_scripts.py"))
 

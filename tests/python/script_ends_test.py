@@ -42,7 +42,7 @@ class Failing(ScriptTest):
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertRegex(done.stderr, rf"(?m)^syncopate: worker 0 \(pid .*\) waits in {re.escape(words)}, and worker 1 "
                                               r"\(pid .*\) waits for it in the step after step \d+, both for \d\.\d s; every")
-                self.assertIn("[worker 1] syncopate_torch.errors.ConfigError: worker 0 ", done.stderr)
+                self.assertIn("[worker 1] syncopate_torch.ConfigError: worker 0 ", done.stderr)
 
     def test_a_collective_of_one_worker_and_the_end_of_another_end_the_job(self):
         cases = (("esync", "barrier", "barrier"), ("esync", "align", "allgather of 8 bytes of int64"),
@@ -57,7 +57,7 @@ class Failing(ScriptTest):
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertRegex(done.stderr, rf"(?m)^syncopate: worker 0 \(pid .*\) waits in {words} of its program, and worker 1 "
                                               r"\(pid .*\) waits for it at the end of its loop, after step \d+, both for \d")
-                self.assertIn("[worker 0] syncopate_torch.errors.ConfigError: worker 0 ", done.stderr)
+                self.assertIn("[worker 0] syncopate_torch.ConfigError: worker 0 ", done.stderr)
 
     def test_modules_that_differ_are_named_by_their_first_difference(self):
         for how, words in (("frozen", r"worker 1 has 2.weight, a trained parameter of "
@@ -154,7 +154,7 @@ class Failing(ScriptTest):
         done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "run", "--", *self.python, ENDS,
                            "raises_before_training", pipe])
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("[worker 0] syncopate_torch.errors.PeerLost: worker 1 ", done.stderr)
+        self.assertIn("[worker 0] syncopate_torch.PeerLost: worker 1 ", done.stderr)
         self.assertRegex(done.stderr.splitlines()[-1], r"^syncopate: worker 1 \(process \d+\) ended with exit status 1$")
 
     def test_logs_that_cannot_be_written_are_said_once(self):

@@ -11,7 +11,8 @@ import unittest
 from script_cases import SYNCOPATE, TORCH, ScriptTest, needs
 
 SOURCE = pathlib.Path(__file__).parents[2]
-PAGES = ("README.md", "python/README.md", "docs/guides/python.md", "docs/start/from-ddp.md")
+PAGES = ("README.md", "python/README.md", "docs/guides/python.md", "docs/guides/torch-distributed.md", "docs/guides/resuming.md",
+         "docs/guides/horovod.md", "docs/guides/lightning.md", "docs/guides/accelerate.md", "docs/start/from-ddp.md")
 
 # The user's own: a dataset, a model, an optimizer and a loss.
 OWN = """
@@ -85,8 +86,10 @@ class Snippets(ScriptTest):
 
     def test_no_snippet_is_left_out(self):
         marks = {"README.md": ["partition_dataset"], "python/README.md": ["partition_dataset"],
-                 "docs/guides/python.md": ["init_process_group", 'init(scheme="esync")\npoints', "load_state_dict", "horovod",
-                                    "SyncopateStrategy", "accelerate"],
+                 "docs/guides/python.md": ['init(scheme="esync")\npoints'],
+                 "docs/guides/torch-distributed.md": ["init_process_group"], "docs/guides/resuming.md": ["load_state_dict"],
+                 "docs/guides/horovod.md": ["horovod"], "docs/guides/lightning.md": ["SyncopateStrategy"],
+                 "docs/guides/accelerate.md": ["accelerate"],
                  "docs/start/from-ddp.md": ["init_process_group", "DistributedOptimizer"]}
         for page in PAGES:
             for snippet in snippets(page):
@@ -99,8 +102,8 @@ class Snippets(ScriptTest):
                 self.run_snippet(page, "partition_dataset", OWN, FINISHED)
 
     def test_one_word_and_one_import(self):
-        self.run_snippet("docs/guides/python.md", "init_process_group", "", RANK)
-        self.run_snippet("docs/guides/python.md", "horovod", "", HOROVOD)
+        self.run_snippet("docs/guides/torch-distributed.md", "init_process_group", "", RANK)
+        self.run_snippet("docs/guides/horovod.md", "horovod", "", HOROVOD)
 
     def test_from_ddp(self):
         for mark in ("init_process_group", "DistributedOptimizer"):
@@ -117,23 +120,23 @@ class Snippets(ScriptTest):
     def test_a_job_that_goes_on(self):
         says = '\nprint("epoch", data.batch_sampler.epoch, "of", job.rank)\n'
         for _ in range(2):  # the second one has nothing left to do
-            output = self.run_snippet("docs/guides/python.md", "load_state_dict", "", says)
+            output = self.run_snippet("docs/guides/resuming.md", "load_state_dict", "", says)
             self.assertEqual(output.count("epoch 20 of"), 2, output)
         self.assertEqual(len(list(pathlib.Path(self.folder).glob("state-*.pt"))), 4)  # of two epochs
         says = '\nassert "x" not in globals(), "began at epoch 0"\n' + says
-        output = self.run_snippet("docs/guides/python.md", "load_state_dict", "", says, workers=4)
+        output = self.run_snippet("docs/guides/resuming.md", "load_state_dict", "", says, workers=4)
         self.assertEqual(output.count("epoch 20 of"), 4, output)
 
     def test_a_job_that_is_killed_while_a_worker_saves_goes_on_to_the_same_bits(self):
         says = '\noptimizer.finish()\nprint("ends", job.rank, 21 - next(numbers), model.weight.item().hex(), model.bias.item().hex())\n'
-        whole = self.ends(self.run_snippet("docs/guides/python.md", "load_state_dict", SEEDED.format(0), says))
+        whole = self.ends(self.run_snippet("docs/guides/resuming.md", "load_state_dict", SEEDED.format(0), says))
         self.assertEqual(whole[0], whole[1])
         self.assertEqual(whole[0][0], "0")
         (pathlib.Path(self.folder) / "newest").unlink()
         os.mkfifo(pathlib.Path(self.folder) / "saved")
         for _ in range(2):  # the second one begins with the epoch whose states the first one has not saved
-            self.run_snippet("docs/guides/python.md", "load_state_dict", SEEDED.format(5), says, status=1)
-        after = self.ends(self.run_snippet("docs/guides/python.md", "load_state_dict", SEEDED.format(0), says))
+            self.run_snippet("docs/guides/resuming.md", "load_state_dict", SEEDED.format(5), says, status=1)
+        after = self.ends(self.run_snippet("docs/guides/resuming.md", "load_state_dict", SEEDED.format(0), says))
         self.assertEqual(after, [["8", *bits] for _, *bits in whole])
 
     def ends(self, output):
@@ -146,11 +149,11 @@ class Snippets(ScriptTest):
 
         @needs("lightning")
         def test_lightning(self):
-            self.run_snippet("docs/guides/python.md", "SyncopateStrategy", OWN + MODULE, "\nassert trainer.current_epoch == 5\n")
+            self.run_snippet("docs/guides/lightning.md", "SyncopateStrategy", OWN + MODULE, "\nassert trainer.current_epoch == 5\n")
 
         @needs("accelerate")
         def test_accelerate(self):
-            self.run_snippet("docs/guides/python.md", "accelerate", OWN, TRAINED)
+            self.run_snippet("docs/guides/accelerate.md", "accelerate", OWN, TRAINED)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ class Wheel(unittest.TestCase):
         [cls.wheel] = pathlib.Path(folder.name).glob("*.whl")
 
     def test_serves_every_python_and_has_no_torch(self):
-        page = (SOURCE / "docs/guides/python.md").read_text(encoding="utf-8")
+        page = (SOURCE / "docs/start/install.md").read_text(encoding="utf-8")
         [tag] = set(re.findall(r"manylinux_[0-9]+_[0-9]+", page))  # the oldest glibc that the page promises
         self.assertRegex(self.wheel.name, rf"^syncopate_torch-[0-9.]+-py3-none-{tag}_{platform.machine()}\.whl$")
         names = zipfile.ZipFile(self.wheel).namelist()

@@ -69,6 +69,12 @@ class SchemeNames(Checks):
         self.write("cli/x.cpp", 'a = b == "even";\nif (name == "odd") {}\nif ("odd" != name) {}\nname = "odd";\n')
         self.assertEqual(self.found(scheme_names.check), ["cli/x.cpp:2", "cli/x.cpp:3"])
 
+    def test_python_that_decides_by_names(self):
+        self.write("src/scheme/a.cpp", 'static const SchemeSpec spec{.name = "one"};\n')
+        self.write("src/scheme/b.cpp", 'static const SchemeSpec spec{.name = "two"};\n')
+        self.write("python/a.py", 'init("one")\nEQUAL = ("one", "two")\nif scheme != "two":\n    pass\n')
+        self.assertEqual(self.found(scheme_names.check), ["python/a.py:2", "python/a.py:3"])
+
     def test_a_tree_without_schemes(self):
         self.assertEqual(self.found(scheme_names.check), ["src/scheme:1"])
 
@@ -108,6 +114,12 @@ class Layers(Checks):
         self.write("src/base/ids.hpp", '#pragma once\n#include "train/loop.hpp"\n')
         self.write("src/train/loop.cpp", '#include "train/loop.hpp"\n#include "base/ids.hpp"\n')
         self.assertEqual(self.found(layers.check), ["src/base/ids.hpp:2"])
+
+    def test_a_room_of_the_python_package_that_imports_a_higher_one(self):
+        self.write("python/syncopate_torch/core/a.py", "import syncopate_torch.core.b\nfrom syncopate_torch.training import job\n")
+        self.write("python/syncopate_torch/training/a.py", "def f():\n    import syncopate_torch\n    from syncopate_torch.core import b\n")
+        self.write("python/syncopate_torch/horovod.py", "from syncopate_torch.integrations import x\n")
+        self.assertEqual(sorted(self.found(layers.check)), ["python/syncopate_torch/core/a.py:2", "python/syncopate_torch/training/a.py:2"])
 
     def test_a_source_that_does_not_include_its_own_header_first(self):
         self.write("src/base/ids.hpp", "#pragma once\n")

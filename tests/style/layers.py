@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A folder includes only folders below it, each outside library has one home, and headers stand alone.
+"""A folder includes or imports only folders below it, each outside library has one home, and headers stand alone.
 
 The order is that of the architecture page: what stands low knows nothing of what stands on it.
 """
@@ -86,6 +86,11 @@ BACKENDS_BELOW = {"tcp": ["mail", "shm"], "mpi": ["mail", "shm"]}
 # A backend of the transport is known where a world is put together, and nowhere below.
 COMPOSERS = {*JOB[1:], *CLI, "bench", "tests"}
 
+# The rooms of the Python package, low to high. Each imports itself and those before it; none the modules above them.
+ROOMS = ["core", "training", "distributed", "integrations"]
+PACKAGE = ("python", "syncopate_torch")
+
+_IMPORT = re.compile(r"^[ \t]*(?:from|import) syncopate_torch\b\.?(\w*)", re.MULTILINE)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">]', re.MULTILINE)
 
 
@@ -153,7 +158,20 @@ def own_header_first(root, path, text):
     return None
 
 
+def check_rooms(root):
+    for path in source.files(root, {".py"}):
+        if path.parts[:2] != PACKAGE or len(path.parts) == 3:
+            continue
+        room, text = path.parts[2], source.read(root, path)
+        known = ROOMS[: ROOMS.index(room) + 1] if room in ROOMS else []
+        for match in _IMPORT.finditer(text):
+            if match[1] not in known:
+                line = source.line_of(text, match.start(1))
+                yield f"{path}:{line}: {room} must not import syncopate_torch.{match[1]}"
+
+
 def check(root):
+    yield from check_rooms(root)
     for path in source.files(root, source.CPP):
         text = source.read(root, path)
         if complaint := own_header_first(root, path, text):

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """A scheme is known by its declaration: no code outside its own file compares with its name.
 
-What depends on a scheme asks its SchemeSpec (src/scheme/scheme_spec.hpp).
+What depends on a scheme asks its SchemeSpec (src/scheme/scheme_spec.hpp), in Python its Scheme
+(python/syncopate_torch/training/scheme.py).
 """
+import itertools
 import re
 
 import source
@@ -28,8 +30,25 @@ def comparisons(name):
     return re.compile(rf"[!=]= *{literal}|{literal} *[!=]=|case {literal}")
 
 
+def lists_of_names(names):
+    """Two or more names in a row, as in a table of schemes."""
+    literal = "|".join(f'"{re.escape(name)}"' for name in sorted(names))
+    return re.compile(rf"(?:{literal}), *(?:{literal})")
+
+
+def check_python(root, names):
+    patterns = [lists_of_names(names), *(comparisons(name) for name in names)]
+    for path in source.files(root, {".py"}):
+        if path.parts[0] == "python":
+            text = source.read(root, path)
+            for found in itertools.chain(*(pattern.finditer(text) for pattern in patterns)):
+                yield f"{path}:{source.line_of(text, found.start())}: decides by {found[0]}; ask its Scheme instead"
+
+
 def check(root):
     homes = homes_of_schemes(root)
+    if homes:
+        yield from check_python(root, homes)
     for path in source.files(root, source.CPP):
         if path.parts[0] in ("src", "cli", "sim", "torch", "bench"):
             text = source.read(root, path)

@@ -1,0 +1,129 @@
+"""Arguments of a script, checked before the library gets them.
+
+ctypes cuts off what is beyond the range of an integer, and the library takes addresses and lengths: a tensor that is too
+small would be read or written behind its end.
+"""
+import math
+import operator
+
+import torch
+
+from syncopate_torch.core.errors import ConfigError
+
+MOST_32, MOST_64 = 2**32 - 1, 2**64 - 1
+
+
+def whole(name, value, most, least=0):
+    """A whole number from `least` to `most`, in any of the forms that `number_of` takes. Errors: ConfigError, which names it."""
+    number = number_of(value)
+    if number is None or not least <= number <= most or number != int(number):
+        raise ConfigError(f"{name} is a whole number from {least} to {most}, found {shown(value)}")
+    return int(number)
+
+
+def seconds(name, value):
+    """A number of seconds, and 0 for None. Errors: ConfigError, which names it."""
+    number = 0.0 if value is None else number_of(value)
+    if number is None or not 0 <= number < math.inf:
+        raise ConfigError(f"{name} is a number of seconds, or None for half an hour, found {shown(value)}")
+    return float(number)
+
+
+def number_of(value):
+    """An int of a whole number, also of NumPy or in a tensor of one value; else a float; None: it is no number."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        pass
+    try:
+        return None if isinstance(value, (str, bytes, bytearray)) else float(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # torch raises several, of a tensor of several values
+        return None
+
+
+def shown(value):
+    """In a message of one line."""
+    if value is None or isinstance(value, str):
+        return repr(value)
+    return f"a value of type {type(value).__name__}" if number_of(value) is None else str(value)
+
+
+def whole_weight(samples):
+    """A number, or a tensor of one value, as the library takes it. Errors: ConfigError."""
+    number = number_of(samples)
+    if number is None:
+        raise ConfigError(f"a step weighs a whole number of samples or tokens, found {shown(samples)}")
+    if not 0 <= number <= MOST_32:
+        raise ConfigError(f"a step has from 0 to {MOST_32} samples, found {samples}")
+    if number != int(number):
+        raise ConfigError(f"a step weighs a whole number of samples or tokens, found {number:g}: multiply the weights of "
+                          "all workers by the same number")
+    return int(number)
+
+
+def expect_tensor(value):
+    if not isinstance(value, torch.Tensor):
+        raise ConfigError(f"a collective takes tensors, found {shown(value)}: make one of it by torch.tensor")
+
+
+def expect_rows(call, tensor):
+    expect_tensor(tensor)
+    if tensor.dim() == 0:
+        raise ConfigError(f"{call} takes rows, and a tensor of no dimension has none: reshape(1) it")
+
+
+def expect_count(call, what, found, size):
+    """One tensor for each of `size` ranks."""
+    if found != size:
+        raise ConfigError(f"{call} takes one {what} for each of the {size} ranks of the group, found {found}")
+
+
+def expect_like(call, what, tensors, like, blocks=1):
+    """Tensors of the type of another one, each with `blocks` times as many values."""
+    for number, tensor in enumerate(tensors):
+        expected = blocks * like.numel()
+        if tensor.numel() != expected or tensor.dtype != like.dtype:
+            name = what if len(tensors) == 1 else f"{what} {number}"
+            raise ConfigError(f"{call} expects {expected} values of {like.dtype} in its {name}, found {tensor.numel()} of "
+                              f"{tensor.dtype}: each rank has {_counted(like)}, so make the {what} fit")
+
+
+def expect_one_for_each(call, what, tensors, like, size):
+    """One tensor for each of `size` ranks, each with as many values as another one, of its type."""
+    expect_count(call, what, len(tensors), size)
+    expect_like(call, what, tensors, like)
+
+
+def expect_pairs(call, outputs, inputs):
+    """As many outputs as inputs."""
+    if len(outputs) != len(inputs):
+        raise ConfigError(f"{call} takes one output for each input, found {len(outputs)} outputs and {len(inputs)} inputs")
+
+
+def expect_type(call, tensors):
+    """Tensors of one type."""
+    found = sorted({str(tensor.dtype) for tensor in tensors})
+    if len(found) > 1:
+        raise ConfigError(f"{call} takes tensors of one type, found {' and '.join(found)}: convert them by tensor.to")
+
+
+def rows_of(call, tensor, splits, size):
+    """How many rows of a tensor belong to each of `size` ranks. No splits: equally many."""
+    if tensor.dim() == 0:
+        raise ConfigError(f"{call} divides the first dimension of a tensor, found one without dimensions")
+    rows = list(splits or [tensor.shape[0] // size] * size)
+    if len(rows) != size or min(rows) < 0 or sum(rows) != tensor.shape[0]:
+        raise ConfigError(f"the {tensor.shape[0]} rows of {call} do not divide among {size} ranks as {rows}")
+    return rows
+
+
+def _counted(tensor):
+    return f"{tensor.numel()} {'value' if tensor.numel() == 1 else 'values'} of {tensor.dtype}"
+
+
+class NotCopied:
+    """An object with handles of the library, of which there can be no second one."""
+
+    def __reduce__(self):
+        raise ConfigError(f"a {type(self).__name__} cannot be pickled or copied: it is a part of this worker in its job; save "
+                          "the state_dict() of the job, and hand its rank and size to other processes")

@@ -1,0 +1,1 @@
+"""The backend "syncopate" of torch.distributed: process groups, works and futures."""

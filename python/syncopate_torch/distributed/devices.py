@@ -1,0 +1,84 @@
+"""Process groups with a backend for each kind of device: `init_process_group("cpu:syncopate,cuda:nccl")`.
+
+torch.distributed takes a process group that is written in Python for the whole group. So it is this one that hands the
+tensors of other devices to their backend.
+"""
+import functools
+
+import torch
+from torch import distributed
+
+from syncopate_torch.core.errors import ConfigError
+from syncopate_torch.core.torch_versions import MAKES_GROUPS_OF_SOME, backend_config
+
+# As torch.distributed calls them.
+_NAMES = {"allreduce": "all_reduce", "allgather": "all_gather", "_allgather_base": "all_gather_into_tensor", "alltoall": "all_to_all",
+          "alltoall_base": "all_to_all_single", "_reduce_scatter_base": "reduce_scatter_tensor"}
+
+
+def recorded(collective):
+    """Shows each call in a profiler of torch, as "syncopate:all_reduce"."""
+    name = f"syncopate:{_NAMES.get(collective.__name__, collective.__name__)}"
+
+    @functools.wraps(collective)
+    def shown(*arguments, **named):
+        if not torch.autograd._profiler_enabled():
+            return collective(*arguments, **named)
+        with torch.autograd.profiler.record_function(name):
+            return collective(*arguments, **named)
+
+    return shown
+
+
+def by_device(collective):
+    """Hands a collective of a process group to the backend for the device of its tensors."""
+    collective = recorded(collective)
+
+    @functools.wraps(collective)
+    def handed(group, *arguments, **named):
+        device = _device_of(arguments)
+        other = None if device is None else group.of_device(device)
+        if other is None:
+            return collective(group, *arguments, **named)
+        return getattr(other, collective.__name__)(*arguments, **named)
+
+    return handed
+
+
+def group_for(device, group, timeout):
+    """The process group of the same ranks that the script's backend string names for a kind of device; None: `group`
+    itself. All ranks call this in the same collective, so they make a new group together.
+
+    Errors: ConfigError, with torch 2.0.
+    """
+    backend = backends_of(group).get(device, "syncopate")
+    if backend == "syncopate":
+        return None
+    if not MAKES_GROUPS_OF_SOME:
+        raise ConfigError(f"a backend for each kind of device needs torch 2.1 or later, found {torch.__version__}; pass "
+                          "init_process_group one backend for all")
+    ranks = distributed.get_process_group_ranks(group)
+    return distributed.new_group(ranks, timeout, backend, use_local_synchronization=True)
+
+
+def is_known(group):
+    """False while torch 2 makes the group."""
+    return group in distributed.distributed_c10d._world.pg_map
+
+
+def backends_of(group):
+    """The names of a group's backends, by kind of device; empty where torch knows one for all."""
+    config = backend_config(group)
+    return dict(pair.split(":") for pair in config.split(",")) if config else {}
+
+
+def _device_of(arguments):
+    """The kind of device of the first tensor in lists, and lists of lists."""
+    for argument in arguments:
+        if isinstance(argument, torch.Tensor):
+            return argument.device.type
+        if isinstance(argument, (list, tuple)):
+            device = _device_of(argument)
+            if device is not None:
+                return device
+    return None

@@ -1,0 +1,312 @@
+"""How a process joins its job: as its launcher says, or by the store of torch.distributed.
+
+By the store, rank 0 runs the coordinator in a thread. It leaves the key of the job in a file for the other ranks of its host, because
+any process that reaches the port of torch's store can read the store, processes of other users too.
+"""
+import contextlib
+import ctypes
+import functools
+import ipaddress
+import os
+import pathlib
+import re
+import secrets
+import socket
+import stat
+import tempfile
+import threading
+import weakref
+
+from torch import distributed
+
+from syncopate_torch.core import library
+from syncopate_torch.core.arguments import seconds
+from syncopate_torch.core.errors import ConfigError, Error
+from syncopate_torch.core.launch import warn_without_effect
+from syncopate_torch.core.process import after_waits
+from syncopate_torch.training.job import Job
+
+
+def init(scheme=None, options=None, timeout=None):
+    """Joins the job that a launcher (`syncopate run`, mpirun, srun, torchrun) has started this process for.
+
+    Waits until all of its workers have come; those on several hosts find each other by MASTER_ADDR and MASTER_PORT.
+    Without a launcher the process is a job of one worker, which opens no connection and starts no thread. Called again
+    without arguments, it returns the job that this process is in.
+
+    scheme:  its name; the command line of `syncopate run` may say it instead; else "ssgd".
+    options: options of `syncopate run` by their names, such as {"local-steps": 4}.
+    timeout: seconds that a worker waits for others in collectives of all workers at most [half an hour].
+    Errors:  ConfigError, for options that contradict each other or the command line, and for another timeout in a process
+             that is in a job already; those of the connection.
+    """
+    global _latest
+    timeout = seconds("timeout", timeout)
+    current = current_job()
+    if scheme is None and options is None and current is not None:
+        if timeout not in (0, current.timeout):
+            raise ConfigError(f"this process is in its job already, which it joined with timeout={current.timeout:g}, "
+                              f"found timeout={timeout:g}; pass it to the first call of init")
+        return current
+    job = job_across_hosts(scheme, options, timeout) or Job(scheme, options, timeout=timeout)
+    _latest = weakref.ref(job)
+    return job
+
+
+def current_job():
+    """What `init` has returned last, unless this process has left it; else None."""
+    job = _latest and _latest()
+    return job if job is not None and job.leave.alive else None
+
+
+_latest = None
+
+
+_GLANCE = 0.1  # seconds; Ctrl-C is seen in between
+
+_closing = set()  # threads
+
+
+def close_later(host):
+    """Frees a coordinator once every worker has left its job; the process ends after that. A worker may stay in a job that this
+    one has left for as long as it keeps a process group."""
+    thread = threading.Thread(target=_close, args=[host], name="syncopate host", daemon=True)
+    try:
+        _closing.add(thread)
+        thread.start()
+    except RuntimeError:  # at the end of the process there are no further threads
+        _closing.discard(thread)
+        library.call("host_close", host)
+
+
+def _close(host):
+    library.call("host_close", host)
+    _closing.discard(threading.current_thread())
+
+
+def _wait():
+    for thread in list(_closing):
+        while thread.is_alive():
+            thread.join(_GLANCE)
+
+
+# The first of all: Python calls them in the opposite order, so after those of all jobs.
+weakref.finalize(close_later, _wait)
+
+
+_NAME = re.compile(r"[0-9a-f]{32}")
+
+
+def folder_of_user():
+    """A folder that this user alone may read. Errors: ConfigError, where something else has its name."""
+    folder = pathlib.Path(tempfile.gettempdir(), f"syncopate-{os.getuid()}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    facts = folder.lstat()
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o077:
+        raise ConfigError(f"ranks find each other in {folder}, which must be a folder that only this user may read: remove it, or "
+                          "set TMPDIR to another folder")
+    return folder
+
+
+def identity_of_folder():
+    """The same text for ranks that see the same folder: those of one host in containers of their own may not."""
+    facts = folder_of_user().stat()
+    return f"{facts.st_dev}:{facts.st_ino}"
+
+
+def leave_key_file(text):
+    """Writes a new file, and returns its name in the folder."""
+    name = secrets.token_hex(16)
+    descriptor = os.open(folder_of_user() / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    return name
+
+
+def read_key_file(name):
+    """The text of a file that another rank has left. Errors: ConfigError, for a name that none has written."""
+    path = folder_of_user() / name
+    if not _NAME.fullmatch(name) or not path.is_file():
+        raise ConfigError(f"the store of torch.distributed names {name!r:.80}, which no rank of this user has left in "
+                          f"{folder_of_user()}: another process writes into the store of this job; choose another MASTER_PORT")
+    return path.read_text(encoding="utf-8")
+
+
+def remove_key_file(name):
+    (folder_of_user() / name).unlink(missing_ok=True)
+
+
+_COORDINATOR = "syncopate/coordinator"  # its key in the store
+
+_jobs = 0
+
+# What the initialisation env:// of torch.distributed needs.
+_OF_ENV = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+
+# Of the default process group, where that is of this backend.
+_job_of_default = weakref.WeakSet()
+
+
+def job_of_group(store, rank, size):
+    """The job of a process group, and the ranks of its members in it.
+
+    The default group has the job that the script or `syncopate run` has made, or makes one; other groups are among its
+    workers. A group beside a default one of another backend makes a job of its own.
+    Errors: ConfigError; those of the connection.
+    """
+    if rank == 0 and current_job() is None:  # else the script has begun the five calls
+        warn_without_effect("a process group of torch.distributed")
+    if not distributed.is_initialized():
+        job = _default_job(store, rank, size)
+        _job_of_default.clear()
+        _job_of_default.add(job)
+        return job, list(range(size))
+    for job in _job_of_default:
+        return job, [int(text) for text in _said_by_all(store, "job-rank", rank, size, str(job.rank))]
+    return _join_by_store(store, rank, size, close_later), list(range(size))
+
+
+def _default_job(store, rank, size):
+    job = current_job() or (init() if "SYNCOPATE_COORDINATOR" in os.environ else _join_by_store(store, rank, size, close_later))
+    if (job.rank, job.size) != (rank, size):
+        raise ConfigError(f"this process is worker {job.rank} of {job.size} of its job, and rank {rank} of {size} of "
+                          "torch.distributed; let one launcher number them, or pass rank and world_size of that job")
+    return job
+
+
+def job_across_hosts(scheme, options, timeout):
+    """The job of ranks that may be on several hosts, and find each other as torch.distributed does: by RANK, WORLD_SIZE,
+    MASTER_ADDR and MASTER_PORT, from any launcher. None: they are on one host, or nothing numbers them."""
+    if "SYNCOPATE_COORDINATOR" in os.environ or not _OF_ENV.issubset(os.environ):
+        return None
+    if os.environ["WORLD_SIZE"] in ("1", os.environ.get("LOCAL_WORLD_SIZE")):
+        return None
+    from torch.distributed.rendezvous import rendezvous  # noqa: PLC0415 (torch may be built without it)
+
+    store, rank, size = next(rendezvous("env://"))
+    global _jobs
+    number = _jobs  # a store may serve several jobs of this process
+    # Its run folder is whole once every worker has left.
+    close = functools.partial(library.call, "host_close")
+    job = _join_by_store(distributed.PrefixStore(f"syncopate-job-{number}", store), rank, size, close, scheme, options, timeout)
+    _jobs = number + 1  # not of a job that this process did not come into: the others may still wait in it
+    return job
+
+
+def _join_by_store(store, rank, size, close, scheme=None, options=None, timeout=0.0):
+    """A job that rank 0 coordinates: `close` gets the coordinator when this worker leaves."""
+    hosts = _said_by_all(store, "host", rank, size, _network_here())
+    address = "127.0.0.1:0" if len(set(hosts)) == 1 else _address_here(hosts, store)
+    unencrypted = int(len(set(hosts)) > 1)
+    in_file = not unencrypted and len(set(_said_by_all(store, "folder", rank, size, identity_of_folder()))) == 1
+    host = None
+    if rank == 0:
+        own = library.HostOptions(size=ctypes.sizeof(library.HostOptions), address=address.encode(), unencrypted=unencrypted)
+        host = library.made("host_open", size, ctypes.byref(own))
+        shown = f"{library.call('host_coordinator', host).decode()} {library.call('host_key', host).decode()}"
+        shown = leave_key_file(shown) if in_file else shown
+        store.set(_COORDINATOR, shown)
+    entry = library.Entry(size=ctypes.sizeof(library.Entry), rank=rank, worker_count=size, local_rank=hosts[:rank].count(hosts[rank]),
+                          address=address.encode(), unencrypted=unencrypted)
+    try:
+        job = _joined(store, entry, lambda: Job(scheme, options, entry, hosts, timeout), in_file)
+    finally:  # every rank has joined, or this one has given up
+        if rank == 0 and in_file:
+            remove_key_file(shown)
+    _forget(store, rank)
+    if host is not None:
+        leave = job.leave
+        job.leave = weakref.finalize(job, _leave_and_close, leave, close, host, os.getpid())
+    return job
+
+
+def _joined(store, entry, join, in_file=False):
+    """The job of the coordinator that the store names, itself or by a file of the key. A store that outlives an attempt, as
+    that of torchrun does where it restarts ranks, may still name the coordinator of the attempt before: while nobody answered there, rank 0 has named another one.
+    Errors: those of the connection."""
+    while True:
+        named = store.get(_COORDINATOR)
+        try:
+            entry.coordinator, entry.key = (read_key_file(named.decode()).encode() if in_file else named).split()
+            return join()
+        except Error:
+            if not _names_another(store, named):
+                raise
+
+
+def _names_another(store, coordinator):
+    with contextlib.suppress(RuntimeError):  # the store has ended
+        return store.get(_COORDINATOR) != coordinator
+    return False
+
+
+def _forget(store, rank):
+    """Every rank has joined, and so has read what all said. Takes that out of the store, for ranks that start again."""
+    with contextlib.suppress(RuntimeError):  # a store that deletes nothing
+        for name in ("host", "folder"):
+            store.delete_key(f"syncopate/{name}/{rank}")
+        if rank == 0:
+            store.delete_key(_COORDINATOR)
+
+
+@after_waits
+def _leave_and_close(leave, close, host, process):
+    if os.getpid() != process:
+        return  # forked: the coordinator's thread is missing here
+    try:
+        leave()
+    finally:
+        close(host)
+
+
+def _network_here():
+    """The name of this host, and what tells its network from others: hosts may have the same name, and containers of one
+    host a network each."""
+    words = [socket.gethostname()]
+    with contextlib.suppress(OSError):
+        words.append(pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+    with contextlib.suppress(OSError):
+        words.append(os.readlink("/proc/self/ns/net"))
+    return " ".join(words)
+
+
+def _said_by_all(store, name, rank, size, mine):
+    """What every rank says, by rank."""
+    store.set(f"syncopate/{name}/{rank}", mine)
+    return [store.get(f"syncopate/{name}/{other}").decode() for other in range(size)]
+
+
+def _address_here(hosts, store):
+    """Where this host is reached from that of MASTER_ADDR, or of the store. Errors: ConfigError, unless the user trusts the
+    network, and where other hosts do not reach this one."""
+    names = ", ".join(sorted(each.split()[0] for each in set(hosts)))
+    if os.environ.get("SYNCOPATE_UNENCRYPTED") != "1":
+        raise ConfigError(f"the ranks are on several hosts ({names}), and connections between them "
+                          "are not encrypted: set SYNCOPATE_UNENCRYPTED=1 where you trust the network")
+    master = os.environ.get("MASTER_ADDR") or _host_of(store)
+    if master is None:
+        raise ConfigError(f"the ranks are on several hosts ({names}), and the store of torch.distributed has no address: "
+                          "set MASTER_ADDR on all ranks to that of one of the hosts")
+    own = ipaddress.ip_address(_address_towards(master))
+    if own.is_loopback and len({each.partition(" ")[2] for each in hosts}) > 1:  # names of one network may differ
+        raise ConfigError(f"{master!r} is a loopback address on this host, so the ranks on other hosts ({names}) cannot reach "
+                          "it: set MASTER_ADDR to an address in their network, or take the name out of the line of 127.0.1.1 "
+                          "in /etc/hosts")
+    return f"[{own}]:0" if own.version == 6 else f"{own}:0"
+
+
+def _host_of(store):
+    """The host of a TCPStore; None: it is another store."""
+    while isinstance(store, distributed.PrefixStore):
+        store = store.underlying_store
+    return getattr(store, "host", None)
+
+
+def _address_towards(host):
+    """The address of this host on the way to another one. Errors: ConfigError, where there is none."""
+    with contextlib.suppress(socket.gaierror):
+        for family, kind, _, _, address in socket.getaddrinfo(host, 1, type=socket.SOCK_DGRAM):  # of any port
+            with contextlib.suppress(OSError), socket.socket(family, kind) as route:
+                route.connect(address)  # sends nothing
+                return route.getsockname()[0]
+    raise ConfigError(f"this host finds no way to {host!r}: set MASTER_ADDR on all ranks to an address that it reaches")

@@ -1,0 +1,1 @@
+"""Parts of `syncopate_torch.horovod` and `syncopate_torch.lightning`."""

@@ -1,0 +1,259 @@
+"""What `hvd.DistributedOptimizer` makes of an optimizer: gradients of many tensors are reduced as one vector."""
+import collections
+import contextlib
+import functools
+import warnings
+import weakref
+
+import torch
+
+from syncopate_torch.core.errors import ConfigError
+from syncopate_torch.core.group import OPERATIONS, TYPES, operation, say, values
+
+# A collective that a worker without steps takes part in: the number of its reduction, 0 for another allreduce; how many
+# values, of which type, by which operation; a number that stands for its name. All zero: a worker has no more steps.
+_Round = collections.namedtuple("_Round", "reduction count type operation name", defaults=(0,) * 5)
+_NOTHING = _Round()
+
+# What the sum of a reduction is for, where it is not for itself: workers compare it.
+_MEAN = "op mean of an optimizer"
+
+_states = weakref.WeakKeyDictionary()  # by job
+
+
+class _State:
+    """Of a job: the same on all of its workers."""
+
+    def __init__(self):
+        self.reductions = []  # of each the length and type of its vector, and `_MEAN` or None; in one order on all workers
+        self.has_ended_one = False  # a worker takes no more steps, and all know it: each collective is announced
+
+
+class FlatReduction:
+    """Replaces the gradients of parameters by their sum or mean over all workers.
+
+    A worker that takes no more steps contributes zeros: the last value of the vector counts the others. Where a job
+    has several reductions, those that take part say before each round which one it is of.
+    """
+
+    def __init__(self, job, parameters, mean=True, dtype=None):
+        """dtype: in which values travel [float64 where a parameter is of it, else float32]."""
+        if not parameters:
+            raise ConfigError("the optimizer has no parameter to train")
+        self._job, self._parameters = job, []
+        self._mean, self._dtype = mean, dtype
+        _expect_real(parameters)
+        self._state = _state_of(job)
+        self._state.reductions.append(None)
+        self._number = len(self._state.reductions)
+        self.include(parameters)
+
+    def include(self, parameters):
+        """Adds those that it has not yet; all workers do so before the same round. Errors: ConfigError, for a complex one."""
+        known = {id(each) for each in self._parameters}
+        new = [each for each in parameters if id(each) not in known]
+        if not new:
+            return
+        _expect_real(new)
+        self._parameters.extend(new)
+        double = any(each.dtype == torch.float64 for each in self._parameters)
+        count = sum(each.numel() for each in self._parameters)
+        self._vector = torch.zeros(count + 1, dtype=self._dtype or (torch.float64 if double else torch.float32))
+        self._state.reductions[self._number - 1] = (count + 1, self._vector.dtype, _MEAN if self._mean else None)
+
+    def reduce(self):
+        """A collective of all workers that have not ended. Errors: ConfigError, where another worker reduces the gradients
+        of another optimizer."""
+        if self._state.has_ended_one or len(self._state.reductions) > 1:
+            _announce(self._job, _round_of(self._vector, "sum", reduction=self._number))
+        with torch.no_grad():
+            for parameter, part in self._parts():
+                if parameter.grad is None:
+                    part.zero_()
+                else:
+                    part.copy_(parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad)
+            self._vector[-1] = 1
+            _say_use(self._job, self._number)
+            self._job.allreduce(self._vector)
+            self._state.has_ended_one = float(self._vector[-1]) < self._job.size
+            divisor = self._job.size if self._mean else 1
+            for parameter, part in self._parts():
+                if parameter.grad is None and self._job.size == 1:
+                    continue  # with others one of them may have had one
+                mean = part.to(device=parameter.device, dtype=parameter.dtype) / divisor
+                if parameter.grad is None:
+                    parameter.grad = mean.clone()
+                elif parameter.grad.is_sparse:
+                    parameter.grad = mean.to_sparse(parameter.grad.sparse_dim())
+                else:
+                    parameter.grad.copy_(mean)
+
+    def _parts(self):
+        """Each parameter, and its part of the vector in its shape."""
+        offset = 0
+        for parameter in self._parameters:
+            yield parameter, self._vector[offset:offset + parameter.numel()].view(parameter.shape)
+            offset += parameter.numel()
+
+
+def has_ended_one(job):
+    """True from the first step without one of the workers on, which takes no more steps, until all have ended."""
+    return _state_of(job).has_ended_one
+
+
+def announce_allreduce(job, tensor, op, name_number):
+    """Tells workers without more steps of an allreduce that comes. Errors: ConfigError, where another worker calls
+    something else."""
+    _announce(job, _round_of(tensor, op, name=name_number))
+
+
+def contribute_nothing(job):
+    """Takes part in the rounds of the others until all have ended. Returns the number of these rounds.
+
+    A first one that is not announced is a step: until then the others do not know that this worker takes no more.
+    """
+    state, rounds = _state_of(job), 0
+    while state.reductions:
+        if state.has_ended_one or len(state.reductions) > 1:
+            found = _agreed(job, _NOTHING)
+        else:
+            length, dtype, _ = state.reductions[0]
+            found = _round_of(torch.empty(length, dtype=dtype), "sum", reduction=1)
+        if found == _NOTHING or _without_own(job, found) == 0:
+            break
+        state.has_ended_one = True
+        rounds += 1
+    state.has_ended_one = False
+    return rounds
+
+
+def _state_of(job):
+    return _states.setdefault(job, _State())
+
+
+def _round_of(tensor, op, reduction=0, name=0):
+    count, type_of_values = values(tensor)
+    return _Round(reduction, count, type_of_values, operation(op), name)
+
+
+def _announce(job, own):
+    found = _agreed(job, own)
+    if found != own:
+        other = _text(found) if _text(found) != _text(own) else "does so by another operation, factor or name"
+        raise ConfigError(f"this worker {_text(own)} while another one {other}: step optimizers and call hvd.allreduce "
+                          "in the same order and with the same values and names on all workers")
+
+
+def _agreed(job, own):
+    """The greatest numbers of all workers: those of every worker with more steps, where they call the same."""
+    return _Round(*job.allreduce(torch.tensor(own), "max").tolist())
+
+
+def _text(found):
+    if found.reduction:
+        return f"steps optimizer {found.reduction} of its job"
+    return f"calls hvd.allreduce of {found.count} values"
+
+
+def _without_own(job, found):
+    """Takes part in a round by values that change no result. Returns the last value of the result: of a reduction, how many
+    workers have contributed; of another allreduce 1."""
+    op, dtype = list(OPERATIONS)[found.operation], list(TYPES)[found.type]
+    if found.reduction:
+        _say_use(job, found.reduction)
+    result = job.allreduce(torch.full((found.count,), _neutral(op, dtype), dtype=dtype), op)
+    return result[-1] if found.reduction else 1
+
+
+def _say_use(job, reduction):
+    use = _state_of(job).reductions[reduction - 1][2]
+    if use is not None and job.size > 1:
+        say(getattr(job, "everyone", job).handle, use)  # of a job, or a group
+
+
+def _neutral(op, dtype):
+    """What changes no result of an operation."""
+    if op in ("sum", "product"):
+        return 0 if op == "sum" else 1
+    if dtype.is_floating_point:
+        return float("inf") if op == "min" else float("-inf")
+    return torch.iinfo(dtype).max if op == "min" else torch.iinfo(dtype).min
+
+
+def _expect_real(parameters):
+    if any(parameter.is_complex() for parameter in parameters):
+        raise ConfigError("expected real parameters, found a complex one: train torch.view_as_real of it, and make the "
+                          "complex values of that by torch.view_as_complex in the forward pass")
+
+
+def make_distributed(optimizer, workers, mean, dtype):
+    """Gives an optimizer a class that derives from its own, whose `step` reduces gradients before.
+
+    workers: a job, or a group of some of its workers; None: this worker is in no such group, and steps by itself.
+    """
+    reduction = FlatReduction(workers, _trained(optimizer), mean=mean, dtype=dtype) if workers is not None else None
+    methods = {name: method for name, method in vars(_Distributed).items() if not name.startswith("__")}
+    counter = vars(optimizer).pop("step", None)
+    optimizer.__class__ = type(f"Distributed{type(optimizer).__name__}", (type(optimizer),), methods)
+    optimizer._reduction, optimizer._skip, optimizer._has_reduced = reduction, False, False
+    if counter is not None:
+        _count_steps(optimizer, counter)
+
+
+def _count_steps(optimizer, counter):
+    """Schedulers replace `step` of an optimizer by a function that counts calls of its class's step, here of the class that
+    it had before. They warn where that function has gone."""
+    @functools.wraps(counter)  # with the attributes by which they know it
+    def step(*arguments, **options):
+        optimizer._step_count = getattr(optimizer, "_step_count", 0) + 1  # torch 1
+        optimizer._opt_called = True  # torch 2
+        return type(optimizer).step(optimizer, *arguments, **options)
+
+    optimizer.step = step
+
+
+def expect_names(optimizer, named_parameters):
+    """Errors: ConfigError, where the optimizer has other parameters, too."""
+    named = {id(parameter) for _, parameter in named_parameters}
+    unnamed = sum(id(each) not in named for group in optimizer.param_groups for each in group["params"])
+    if unnamed:
+        raise ConfigError(f"named_parameters lacks {unnamed} parameters of the optimizer; pass model.named_parameters()")
+
+
+def _trained(optimizer):
+    return [each for group in optimizer.param_groups for each in group["params"] if each.requires_grad]
+
+
+class _Distributed:
+    """What `DistributedOptimizer` adds to the class of an optimizer."""
+
+    def synchronize(self):
+        """Replaces gradients by their mean now: to clip or to look at them. Then step within `skip_synchronize`."""
+        if self._reduction is not None:
+            self._reduction.include(_trained(self))  # what the script has added or unfrozen
+            self._reduction.reduce()
+        self._has_reduced = True
+
+    @contextlib.contextmanager
+    def skip_synchronize(self):
+        """Steps within it take gradients as they are."""
+        self._skip = True
+        try:
+            yield
+        finally:
+            self._skip = False
+
+    def step(self, closure=None):
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        if not self._skip:
+            if self._has_reduced:
+                warnings.warn("optimizer.step() called without optimizer.skip_synchronize() reduces the gradients again that "
+                              "optimizer.synchronize() has reduced", stacklevel=2)
+            self.synchronize()
+        self._has_reduced = False
+        own = type(self).__mro__[1].step(self)
+        return own if closure is None else loss
+
+    step.hooked = True  # the step of the own class runs the hooks: torch is not to wrap this one for them, too

@@ -1,0 +1,113 @@
+"""BatchNorm over the batches of all workers, in the place of torch.nn.SyncBatchNorm, which needs a process group."""
+import weakref
+
+import torch
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from syncopate_torch.core.arguments import expect_tensor
+from syncopate_torch.core.errors import ConfigError
+
+
+class _Collective(torch.autograd.Function):
+    @staticmethod
+    def forward(context, tensor, collective, gradient):
+        context.gradient = gradient
+        return collective(tensor)
+
+    @staticmethod
+    def backward(context, gradient):
+        return context.gradient(gradient), None, None
+
+
+def with_gradient(tensor, collective, gradient):
+    """The result of `collective(tensor)`. Where autograd records, its backward pass calls `gradient` with the gradient of
+    the result, and takes what that returns as the gradient of the tensor. Workers record alike, or none does.
+    Errors: ConfigError, for what is no tensor."""
+    expect_tensor(tensor)
+    if tensor.requires_grad and torch.is_grad_enabled():
+        return _Collective.apply(tensor, collective, gradient)
+    return collective(tensor)
+
+
+_groups = weakref.WeakKeyDictionary()  # of all workers, by layer
+
+
+class SyncBatchNorm(torch.nn.SyncBatchNorm):
+    """The class of a layer that a job trains, or has trained: afterwards, and of a copy, the statistics in training are those
+    of its own batches."""
+
+    def forward(self, batch):
+        """batch: [samples, channels, ...]."""
+        return forward_of(self, batch, _groups.get(self))
+
+
+class SynchronizedLayers:
+    """The layers of torch.nn.SyncBatchNorm in a module, which take mean and variance over the batches of all workers from
+    now on. All workers make them together, and call the module equally often in training mode."""
+
+    def __init__(self, job, module, scheme):
+        """Errors: ConfigError, where workers by the scheme take steps of their own."""
+        named = [(name, layer) for name, layer in module.named_modules() if isinstance(layer, torch.nn.SyncBatchNorm)]
+        self._layers = [layer for _, layer in named] if job.size > 1 else []
+        if not self._layers:
+            return
+        if not scheme.steps_together:
+            raise ConfigError(f"{named[0][0]} is a SyncBatchNorm, for which all workers have to take each step together, and "
+                              f"under {scheme.name} they do not: choose ssgd, or torch.nn.BatchNorm2d over the batch of each worker")
+        group = job.open_group(range(job.size))
+        for layer in self._layers:
+            layer.__class__ = SyncBatchNorm
+            _groups[layer] = group
+
+    def release(self):
+        """From now on they take the batches of this worker."""
+        for layer in self._layers:
+            _groups.pop(layer, None)
+
+
+def forward_of(layer, batch, group):
+    """What a layer makes of a batch, in training together with a group of workers, if any."""
+    if group is not None and (layer.training or layer.running_mean is None):
+        return normalized(layer, batch, group)
+    return _BatchNorm.forward(layer, batch)
+
+
+def normalized(layer, batch, group):
+    """A batch as a BatchNorm layer normalizes it in training, by mean and variance over the batches of all members of a
+    group. batch: [samples, channels, ...], of another number of samples on each member. Updates the running statistics.
+
+    Its gradient is that of the mean loss over the samples of all: members weigh by the number of their samples.
+    """
+    values = batch.float() if batch.dtype in (torch.float16, torch.bfloat16) else batch
+    dims = [dim for dim in range(values.dim()) if dim != 1]
+    shape = [1, -1] + [1] * (values.dim() - 2)
+    own = values.new_tensor([values.numel() // values.shape[1]])
+    sums = _sum(torch.cat([values.sum(dims), own]), len(batch), group)
+    count = sums[-1].detach()
+    mean = sums[:-1] / count
+    centred = values - mean.view(shape)
+    variance = _sum(centred.square().sum(dims), len(batch), group) / count
+    _update(layer, mean.detach(), variance.detach(), count)
+    result = centred * (variance + layer.eps).rsqrt().view(shape)
+    if layer.affine:
+        result = result * layer.weight.view(shape) + layer.bias.view(shape)
+    return result.to(batch.dtype)
+
+
+def _sum(tensor, samples, group):
+    """Over the members, each of which has a loss that is a mean over its samples."""
+    weight = max(samples, 1)
+    return with_gradient(tensor, lambda own: group.allreduce(own.detach().clone()),
+                         lambda gradient: group.allreduce(gradient * weight) / weight)
+
+
+def _update(layer, mean, variance, count):
+    """As torch does: an average over all batches where the layer has no momentum; of the unbiased variance."""
+    if not layer.training or not layer.track_running_stats:
+        return
+    with torch.no_grad():
+        layer.num_batches_tracked.add_(1)
+        momentum = 1 / float(layer.num_batches_tracked) if layer.momentum is None else layer.momentum
+        layer.running_mean.lerp_(mean.to(layer.running_mean.dtype), momentum)
+        unbiased = variance * (count / (count - 1))
+        layer.running_var.lerp_(unbiased.to(layer.running_var.dtype), momentum)

@@ -1,0 +1,285 @@
+"""Further optimizers of a job: of a generator beside a discriminator, or of an actor beside a critic."""
+import contextlib
+
+import torch
+
+from syncopate_torch.core.errors import ConfigError, NotFinite
+from syncopate_torch.core.objects import shared_object
+from syncopate_torch.core.torch_versions import ZERO_GRAD_SETS_TO_NONE
+from syncopate_torch.training.batch_norm import SynchronizedLayers
+from syncopate_torch.training.flat import expect_apart, frozen_tensors, is_finite, trained_tensors, untrained_tensors
+from syncopate_torch.training.module_tensors import WrappedTensors, expect_same_to_train
+from syncopate_torch.training.replica import expect_parameters
+from syncopate_torch.training.resting_sum import RestingSum
+from syncopate_torch.training.torch_optimizers import StandIn, StepSettings, refuse_other_steps
+
+_USUAL_LOCAL_STEPS = 10
+# Options of rounds that only the engine knows.
+_OF_ROUNDS = {"global-lr", "drift-correction", "local-rate"}
+
+
+class FurtherOptimizer(StandIn):
+    """What `job.DistributedOptimizer` makes while the job trains with another one: an optimizer with a module of its own.
+
+    Its steps are those of the job's scheme, by collectives that all workers call in the same order: under `ssgd` each takes
+    the mean gradient, weighted as in `DistributedOptimizer.step`; under `local-sgd` workers take the mean of their
+    parameters after every `local-steps` of them. Running statistics are averaged with either. The training ends for all
+    optimizers of a job together, with the `finish` of any.
+
+    Errors: ConfigError, under other schemes, for options other than `batch_size`, and those of `DistributedOptimizer`.
+    """
+
+    def __init__(self, leading, job, optimizer, module, batch_size=None):
+        """leading: the `DistributedOptimizer` under way."""
+        if not leading.scheme.takes_means and job.size > 1:
+            raise ConfigError(f"the job trains with an optimizer already, and under {leading.scheme.name} it takes no other one: choose "
+                              "ssgd or local-sgd, or give one optimizer the parameters of both modules, and after each of "
+                              "its steps compute again what the next loss uses")
+        _expect_plain_means(leading.scheme.options)
+        super().__init__(optimizer)
+        named, untrained = trained_tensors(module), untrained_tensors(module)
+        expect_parameters(optimizer, named)
+        expect_apart(named + untrained)
+        _expect_floats(named)
+        if leading.holds([parameter for _, parameter in named]):
+            raise ConfigError("this module has parameters that another optimizer of the job trains; give each optimizer a module "
+                              "of its own, such as model.critic")
+        self.leading, self._job, self._module, self._batch_size = leading, job, module, batch_size
+        self._parameters, self._buffers = ([tensor for _, tensor in pairs] for pairs in (named, untrained))
+        self._steps, self._pending, self._rounds = 0, 0, 0
+        self.takes_step, self.is_training = False, True
+        refuse_other_steps(optimizer, self)
+        self._wrapped = WrappedTensors(module, optimizer)
+        job.keep_state("optimizer", self)
+        if job.size > 1:
+            expect_same_to_train(job.everyone, module)
+            for tensor in (*self._everything(), *frozen_tensors(module)):
+                job.broadcast(tensor.data)
+        self._synchronized = SynchronizedLayers(job, module, leading.scheme)
+        self._settings = StepSettings(optimizer)
+        self._code = 0  # of the settings
+        length = sum(tensor.numel() for tensor in self._everything())
+        self._means = RestingSum(job, length, flags=1 + len(self._parameters), compares=True)
+        self.overflows = RestingSum(job, 1)
+        leading.take_further(self, [self._means, self.overflows])
+
+    def _everything(self):
+        return [*self._parameters, *self._buffers]
+
+    def has(self, tensors):
+        """Whether some of them are parameters or buffers of its module."""
+        own = set(map(id, self._everything()))
+        return any(id(tensor) in own for tensor in tensors)
+
+    def _expect_to_train(self, params):
+        """Before they come into a group. Errors: ConfigError, for others than those of its module."""
+        self._wrapped.expect_trained(params)
+
+    @property
+    def shares_gradients(self):
+        """True where a step takes the mean gradient of all workers."""
+        return self.leading.scheme.steps_together
+
+    def zero_grad(self, set_to_none=ZERO_GRAD_SETS_TO_NONE):
+        """Removes the gradients of the module, or sets them to zero."""
+        self.optimizer.zero_grad(set_to_none=set_to_none)
+
+    def step(self, closure=None, weight=None):
+        """A step of this worker, as `DistributedOptimizer.step`."""
+        loss = self.leading.loss_of(closure)
+        self.leading.expect_under_way()
+        weight = self._weight(weight)
+        self.synchronize(weight)
+        self.takes_step = True
+        try:
+            self.optimizer.step()
+        finally:
+            self.takes_step = False
+        self._steps += 1
+        self._pending += weight
+        if self.leading.scheme.local_steps and self._steps % self._local_steps() == 0:
+            self._average()
+        return loss
+
+    # Without hooks of the wrapper: torch would wrap it for its profiler.
+    step.hooked = True
+
+    def synchronize(self, weight=None):
+        """As `DistributedOptimizer.synchronize`. A `step` afterwards takes the mean again, of gradients that are equal then."""
+        self._wrapped.expect_unchanged()
+        weight = self._weight(weight)
+        if not self.shares_gradients:
+            return
+        finite = all(map(self._has_finite_gradient, self._parameters))
+        if finite and self._job.size == 1:
+            return
+        if not finite and self.leading.skips:
+            weight = 0
+        gradients = [_dense(parameter) for parameter in self._parameters]
+        flags = bytes(parameter.grad is not None for parameter in self._parameters)
+        parts, flags = self._mean([*gradients, *self._buffers], weight, flags)
+        for parameter, part, flag in zip(self._parameters, parts, flags):
+            parameter.grad = _as_gradient(parameter, part) if flag else None
+        self._expect_finite(parts)
+
+    def _has_finite_gradient(self, parameter):
+        """A worker by itself does not wait for a device to look."""
+        is_looked_at = self._job.size > 1 or parameter.device.type == "cpu"
+        return parameter.grad is None or not is_looked_at or is_finite(parameter.grad)
+
+    def _mean(self, tensors, weight, flags):
+        """Of tensors like `_everything`, and flags of the parameters. Buffers get it at once."""
+        vector = torch.cat([tensor.detach().reshape(-1).to("cpu", torch.float32) for tensor in tensors])
+        changed = self._settings.changed()
+        self._code = self._code if changed is None else changed[1]
+        mean, (some, *flags) = self._means.mean(vector, self.leading.weight_in_mean(weight), bytes([1]) + flags, self._code)
+        parts = [part.view(tensor.shape) for part, tensor in zip(mean.split([tensor.numel() for tensor in tensors]), tensors)]
+        if some:
+            with torch.no_grad():
+                for buffer, part in zip(self._buffers, parts[len(self._parameters):]):
+                    buffer.copy_(part)
+        return parts[:len(self._parameters)], flags
+
+    def _average(self):
+        """The parameters of all workers, by their samples since the last time."""
+        flags = bytes(len(self._parameters))
+        parts, _ = self._mean(self._everything(), self._pending, flags)
+        if self._means.last_weight > 0:
+            with torch.no_grad():
+                for parameter, part in zip(self._parameters, parts):
+                    parameter.copy_(part)
+        self._expect_finite(parts)
+        self._pending = 0
+        self._rounds += 1
+
+    def _local_steps(self):
+        return int(self.leading.scheme.options.get("local-steps", _USUAL_LOCAL_STEPS))
+
+    def _weight(self, weight):
+        return self.leading.weight_of_step(self._batch_size if weight is None else weight)
+
+    def _expect_finite(self, tensors):
+        """All workers raise it together. A loss scale decides by itself."""
+        if not self._job.scales_loss and not all(is_finite(tensor) for tensor in tensors):
+            raise NotFinite(f"a value of the module of {type(self.optimizer).__name__}, a further optimizer of the job, is not finite "
+                            f"after {self._steps} steps of it: lower the learning rate, or look at the data of that step")
+
+    def become_equal(self):
+        """What all workers do while none takes a step: those that have rested get the model of the others."""
+        if self._job.size == 1:
+            return
+        everyone = self._job.everyone
+        facts = [each.tolist() for each in everyone.allgather(torch.tensor([self._steps, self._rounds, self._pending]))]
+        if self.leading.scheme.local_steps and any(pending for _, _, pending in facts):
+            self._average()
+        elif len({(steps, rounds) for steps, rounds, _ in facts}) > 1:
+            last = max(range(len(facts)), key=lambda rank: (facts[rank][1], facts[rank][0]))
+            for tensor in self._everything():
+                everyone.broadcast(tensor.data, last)
+            if self.shares_gradients:
+                state = shared_object(everyone, self.optimizer.state_dict(), last)
+                if everyone.rank != last:
+                    self.optimizer.load_state_dict(state)
+        self._steps, self._rounds = (max(column) for column in list(zip(*facts))[:2])
+
+    def end(self):
+        """The training of the job has ended."""
+        self.become_equal()
+        self._synchronized.release()
+        self.is_training = False
+
+    # What follows is the leading optimizer's: a job has one training.
+
+    def finish(self):
+        """As `DistributedOptimizer.finish`, for all optimizers of the job."""
+        self.leading.finish()
+
+    def align(self, place="align"):
+        """As `DistributedOptimizer.align`."""
+        self.leading.align(place)
+
+    def abandon(self, error):
+        """As `DistributedOptimizer.abandon`."""
+        self.leading.abandon(error)
+
+    def trains(self, tensors):
+        """As `DistributedOptimizer.trains`, of what the library has flat."""
+        return self.leading.trains(tensors)
+
+    def replica_set(self, tensors):
+        return self.leading.replica_set(tensors)
+
+    def no_sync(self):
+        """An empty context: gradients leave in `step`."""
+        return contextlib.nullcontext()
+
+    def expect(self, weight):
+        """Has no effect: gradients leave in `step`."""
+
+    def expect_no_pass(self, what):
+        """No gradient leaves during a pass."""
+
+    @property
+    def samples(self):
+        """As `DistributedOptimizer.samples`."""
+        return self.leading.samples
+
+    @property
+    def batch_size(self):
+        """Samples of a usual step of this worker."""
+        return self._batch_size or self.leading.batch_size
+
+    @property
+    def is_under_way(self):
+        return self.leading.is_under_way
+
+    @property
+    def steps_taken(self):
+        return self.leading.steps_taken
+
+    def summary_row(self):
+        return self.leading.summary_row()
+
+    def follow_samples(self, scheduler):
+        self.leading.follow_samples(scheduler)
+
+    def job_state(self):
+        """For `Job.state_dict`."""
+        return self.saved_with(self._module)
+
+    def take_job_state(self, state, _same_size):
+        self._module.load_state_dict(state["module"])
+        self.optimizer.load_state_dict(state["optimizer"])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, _kind, error, _trace):
+        self.leading.__exit__(_kind, error, _trace)
+
+
+def _dense(parameter):
+    if parameter.grad is None:
+        return torch.zeros_like(parameter)
+    return parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad
+
+
+def _as_gradient(parameter, part):
+    """In the memory of the present gradient, where there is a dense one."""
+    gradient = parameter.grad
+    if gradient is not None and not gradient.is_sparse:
+        return gradient.detach().copy_(part)
+    return part.to(parameter.device, parameter.dtype).clone()
+
+
+def _expect_plain_means(options):
+    given = sorted(_OF_ROUNDS & set(options))
+    if given:
+        raise ConfigError(f"option {given[0]} has no effect on a further optimizer of a job, which takes plain means: leave it out, or "
+                          "give one optimizer the parameters of both modules")
+
+
+def _expect_floats(named):
+    for name, parameter in named:
+        if parameter.dtype != torch.float32:
+            raise ConfigError(f"{name} is of {parameter.dtype}, and a job trains parameters of float32: call module.float()")

@@ -1,0 +1,219 @@
+"""What a scheme trains: the flat vectors of a module, and a step of its optimizer."""
+import contextlib
+import ctypes
+import json
+
+from syncopate_torch.core import library
+from syncopate_torch.core.errors import ConfigError
+from syncopate_torch.core.process import SIGNALS, tell_and_fail, words_of
+from syncopate_torch.training.flat import (FlatGradients, FlatTensors, OwnGradients, expect_apart, trained_tensors,
+                                           untrained_tensors)
+from syncopate_torch.training.module_tensors import WrappedTensors
+from syncopate_torch.training.torch_optimizers import expect_whole_steps, refuse_other_steps
+
+
+class Replica:
+    """A module and its optimizer, as the callbacks of the library see them.
+
+    Parameters and buffers of float32 of the module become views of flat vectors, and so do gradients where other workers
+    get them. The library calls on a thread of its own, while the script's waits in `called`, which raises what a callback
+    has raised.
+
+    alone:  no other process gets the gradients.
+    skips:  a gradient that is not finite is to change nothing.
+    Errors: ConfigError, for a module without trained parameters, of several devices or whose parameters to train are not
+            of float32, and for an optimizer of other parameters.
+    """
+
+    def __init__(self, module, optimizer, on_round=None, alone=False, skips=False):
+        trained = trained_tensors(module)
+        expect_parameters(optimizer, trained)
+        untrained = untrained_tensors(module)
+        expect_apart(trained + untrained)
+        device = trained[0][1].device
+        self.optimizer = optimizer
+        self.takes_step = False  # of the optimizer, as the scheme says
+        refuse_other_steps(optimizer, self)
+        self._wrapped = WrappedTensors(module, optimizer)
+        self.params = FlatTensors(trained, device)
+        self.grads = OwnGradients(self.params, looks_at_all=skips) if alone else FlatGradients(self.params, device)
+        self.buffers = FlatTensors([] if alone else untrained, device, may_resize=True)
+        self.is_alone = alone
+        self.skips = skips
+        self._vectors = {library.PARAMETERS: self.params.vector, library.BUFFERS: self.buffers.vector}
+        if not alone:  # else nobody asks for them
+            self._vectors[library.GRADIENTS] = self.grads.vector
+        self.is_abandoned = False  # the script has ended the job by an error
+        self.tells = False  # of what a callback raises: no call of the script is there to raise it
+        self.training = None  # of the C interface, while it has one
+        self._has_raised = False  # the error of the training, to the script or its user
+        self._is_released = False
+        self._flags = bytes([1]) * len(self.params.tensors)  # that the library knows
+        self._failure = None
+        self._reason = None
+        # Kept: the library calls them as long as it trains.
+        self._view_call = library.View(self._callback(self._view))
+        self._store_call = library.Store(self._callback(self._store))
+        self._move_call = library.Move(self._callback(self._move))
+        self._step_call = library.TakeStep(self._callback(self._take_step))
+        self._use_call = library.UseGradients(self._callback(self._use_gradients))
+        self.round_call = library.OnRound(self._callback(lambda line: on_round(json.loads(line)))) if on_round else None
+
+    @property
+    def is_training(self):
+        return self.training is not None and not self._is_released
+
+    def description(self):
+        """As the library takes it."""
+        own = library.Replica(size=ctypes.sizeof(library.Replica), parameter_count=len(self.params.vector.values),
+                              buffer_count=len(self.buffers.vector.values), view=self._view_call, take_step=self._step_call)
+        if self.is_alone or self.params.vector.values.device.type != "cpu":
+            own.store = self._store_call
+        else:
+            own.move = self._move_call
+        if not self.is_alone:
+            own.tensor_count, own.use_gradients = len(self.params.tensors), self._use_call
+        return own
+
+    def called(self, function, *arguments):
+        """Calls a function that may call back. Errors: first those of a callback."""
+        try:
+            with SIGNALS.of_training(self.abandon):
+                return function(*arguments)
+        except BaseException:
+            self._has_raised = True
+            raise
+        finally:
+            if self._failure is not None:
+                self._has_raised = True
+                failure, self._failure = self._failure, None
+                raise failure
+
+    def abandon(self, error):
+        """Ends the job for all workers, once: an exit that follows from the error is not the reason."""
+        if not self.is_abandoned and self.training is not None:
+            self.is_abandoned = True
+            library.call("training_abandon", self.training, library.text(words_of(error)))
+
+    def tell(self, error):
+        """Of an error that no call of the script is there to raise, unless one has raised what ended the training."""
+        if not self._has_raised:
+            self._has_raised = True
+            tell_and_fail(error)
+
+    def holds(self, tensor):
+        """Whether a tensor is one of the module's parameters or buffers."""
+        return self.params.holds(tensor) or self.buffers.holds(tensor)
+
+    def expect_trained(self, params):
+        """Errors: ConfigError, for one that is not in the flat vector."""
+        self._wrapped.expect_trained(params)
+
+    def zero_gradients(self, set_to_none=True):
+        self.grads.zero(set_to_none)
+
+    def changed_gradients(self):
+        """Which parameters have a gradient, a byte each; None, where these are those of the last call. Only jobs of
+        several workers call it."""
+        flags = self.grads.flags()
+        if flags == self._flags:
+            return None
+        self._flags = flags
+        return flags
+
+    def first_without_gradient(self):
+        """The name of a parameter, or None."""
+        return next((name for name, parameter in zip(self.params.names, self.params.tensors) if parameter.grad is None), None)
+
+    @contextlib.contextmanager
+    def gradients_kept(self):
+        """No parameter has a gradient in the block. Only jobs of several workers use it."""
+        self.collect()
+        with self.grads.kept():
+            yield
+
+    def release(self):
+        """Gives parameters and buffers memory of their own again: savers that write each storage once, or whole, would
+        lose tensors of a common one, or write too much. Once; the library calls back no more."""
+        if self._is_released:
+            return
+        self._is_released = True
+        self.params.release()
+        self.buffers.release()
+
+    def collect(self):
+        """Makes the gradients those of the last backward passes. Errors: ConfigError, for a module or an optimizer
+        that has other tensors than it was made with."""
+        if self._is_released:
+            return
+        self._wrapped.expect_unchanged()
+        self._wrapped.expect_in_place(self.params)
+        self._wrapped.expect_in_place(self.buffers)
+        self.grads.collect()
+
+    def _callback(self, body):
+        """`body` without the library's user pointer; what it raises is kept, and its message returned."""
+
+        def callback(_user, *arguments):
+            try:
+                body(*arguments)
+            except BaseException as error:  # also KeyboardInterrupt: nothing may leave a callback
+                if self.tells:
+                    self.tell(error)
+                self._failure = error
+                self._reason = ctypes.create_string_buffer(f"{type(error).__name__}: {error}".encode())
+                return ctypes.addressof(self._reason)
+            return None
+
+        return callback
+
+    def _view(self, which, values):
+        values[0] = self._vectors[which].address()
+
+    def _store(self, which):
+        self._vectors[which].store()
+
+    def _move(self, which, address, memory):
+        if which == library.GRADIENTS:
+            self.grads.move(address, memory)
+        else:
+            self._vectors[which].move(address, memory)
+            (self.params if which == library.PARAMETERS else self.buffers).attach()
+
+    def _use_gradients(self, flags):
+        self.grads.use(ctypes.string_at(flags, len(self.params.tensors)))
+
+    def _take_step(self, rate_factor):
+        self.takes_step = True
+        try:
+            self._take_step_at(rate_factor)
+        finally:
+            self.takes_step = False
+
+    def _take_step_at(self, rate_factor):
+        if rate_factor == 1:
+            self.optimizer.step()
+            return
+        groups = self.optimizer.param_groups
+        rates = [group.get("lr") for group in groups]
+        if None in rates:
+            raise ConfigError("the job changes the learning rate, and a group of the optimizer has none (lr): leave out its "
+                              "schedule, or choose ssgd")
+        for group, rate in zip(groups, rates):
+            group["lr"] = rate * rate_factor
+        try:
+            self.optimizer.step()
+        finally:
+            for group, rate in zip(groups, rates):
+                group["lr"] = rate
+
+
+def expect_parameters(optimizer, trained):
+    """Errors: ConfigError, for an optimizer of other parameters."""
+    expect_whole_steps(optimizer)
+    known = {id(parameter) for _, parameter in trained}
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if parameter.requires_grad and id(parameter) not in known:
+                raise ConfigError(f"the optimizer has a parameter of {parameter.numel()} values that is none of the "
+                                  "module's trained parameters; make it of module.parameters()")

@@ -1,0 +1,216 @@
+"""What a job needs to know of the optimizers of torch.optim: their rules, settings and steps."""
+import copy
+import functools
+import types
+import weakref
+import zlib
+
+import torch
+
+from syncopate_torch.core.errors import ConfigError
+
+
+def _sgd(group):
+    if group["dampening"]:
+        return None, "its rule has no dampening; set dampening to 0"
+    if not group["momentum"]:
+        return {"optimizer": "sgd"}, None
+    return {"optimizer": "nesterov" if group["nesterov"] else "momentum", "momentum": group["momentum"]}, None
+
+
+def _adam(name):
+    def rule(group):
+        if group["amsgrad"]:
+            return None, "its rule has no amsgrad; set amsgrad to False"
+        beta1, beta2 = group["betas"]
+        decoupled = group.get("decoupled_weight_decay", False)  # of Adam, since torch 2.6
+        return {"optimizer": "adamw" if decoupled else name, "beta1": beta1, "beta2": beta2, "epsilon": group["eps"]}, None
+
+    return rule
+
+
+def _rmsprop(group):
+    if group["momentum"] or group["centered"]:
+        return None, "its rule of RMSprop is neither centered nor has it a momentum"
+    return {"optimizer": "rmsprop", "alpha": group["alpha"], "epsilon": group["eps"]}, None
+
+
+def _adagrad(group):
+    if group["lr_decay"] or group["initial_accumulator_value"]:
+        return None, "its rule of Adagrad has neither a decay of the rate nor a first sum"
+    return {"optimizer": "adagrad", "epsilon": group["eps"]}, None
+
+
+_RULES = {torch.optim.SGD: _sgd, torch.optim.Adam: _adam("adam"), torch.optim.AdamW: _adam("adamw"),
+          torch.optim.RMSprop: _rmsprop, torch.optim.Adagrad: _adagrad}
+
+
+def expect_whole_steps(optimizer):
+    """Errors: ConfigError, for an optimizer whose step computes the loss again."""
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise ConfigError("LBFGS evaluates the loss again within a step, which a distributed step cannot; choose another "
+                          "optimizer")
+
+
+# Of an epsilon, and of a weight decay.
+_MOST = 1000
+# Of a group, what a rule depends on beside the rate.
+SETTINGS = ("momentum", "dampening", "nesterov", "weight_decay", "betas", "eps", "amsgrad", "alpha", "centered", "lr_decay",
+             "maximize")
+
+
+def settings_of(optimizer):
+    """What the rule of an optimizer depends on beside the rates of its groups."""
+    return [{name: group[name] for name in SETTINGS if name in group} for group in optimizer.param_groups]
+
+
+def default_rule(optimizer):
+    """The rule in place of one that has no words. Schemes and codecs ask a rule for its momentum, if it is one of SGD."""
+    momenta = {float(group["momentum"]) for group in optimizer.param_groups} if isinstance(optimizer, torch.optim.SGD) else {0}
+    momentum = momenta.pop() if len(momenta) == 1 else 0
+    return {"optimizer": "momentum", "momentum": momentum} if 0 < momentum < 1 else {"optimizer": "sgd"}
+
+
+def _beyond(numbers):
+    """Why a server takes no rule with these numbers; None: it does."""
+    for name in ("momentum", "beta1", "beta2", "alpha"):
+        if not 0 <= numbers.get(name, 0) < 1:
+            return f"its {name} is a number from 0 to below 1, found {numbers[name]:g}"
+    if not 0 < numbers.get("epsilon", 1) <= _MOST:
+        return f"its epsilon is above 0 and at most {_MOST}, found {numbers['epsilon']:g}"
+    if not 0 <= numbers["weight-decay"] <= _MOST:
+        return f"its weight decay is from 0 to {_MOST}, found {numbers['weight-decay']:g}"
+    return None
+
+
+def rule_of(optimizer, trained):
+    """The options that describe an optimizer, and why no server can apply its rule: one of both.
+
+    trained: the `FlatTensors` that the server takes steps for."""
+    taken = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    for name, parameter in zip(trained.names, trained.tensors):
+        if id(parameter) not in taken:
+            return {}, (f"it steps the whole module, and {name} is in no group of the optimizer: freeze that by "
+                        "requires_grad_(False)")
+    find = _RULES.get(type(optimizer))
+    if find is None:
+        return {}, "it knows SGD, RMSprop, Adam, AdamW and Adagrad of torch.optim alone"
+    rules = []
+    for group in optimizer.param_groups:
+        if group.get("maximize"):
+            return {}, "its rule descends; set maximize to False"
+        rule, reason = find(group)
+        if reason:
+            return {}, reason
+        numbers = {name: value if name == "optimizer" else float(value)
+                   for name, value in {**rule, "weight-decay": group["weight_decay"]}.items()}
+        reason = _beyond(numbers)
+        if reason:
+            return {}, reason
+        rules.append((numbers, float(group["lr"])))
+    if any(rule != rules[0] for rule in rules):
+        return {}, "it has one rule for all parameters; give all groups the same options"
+    return rules[0][0], None
+
+
+class StepSettings:
+    """Those of an optimizer of torch.optim, of all its groups."""
+
+    def __init__(self, optimizer):
+        self._optimizer = optimizer
+        self._last = None
+
+    def changed(self):
+        """The rate of the first group, and a checksum of all settings; None where they are those of the last call, or on a
+        device, which a step would wait for."""
+        settings = [[_number(group.get(name)) for name in ("lr", *SETTINGS)] for group in self._optimizer.param_groups]
+        if settings == self._last or any(_is_on_device(value) for row in settings for value in row):
+            return None
+        self._last = settings
+        sizes = [len(group["params"]) for group in self._optimizer.param_groups]
+        text = repr((sizes, [[_text(value) for value in row] for row in settings]))
+        return settings[0][0] or 0, zlib.crc32(text.encode()) or 1
+
+
+def _number(value):
+    return float(value) if torch.is_tensor(value) and not _is_on_device(value) else value
+
+
+def _is_on_device(value):
+    return torch.is_tensor(value) and value.device.type != "cpu"
+
+
+def _text(value):
+    """Six digits of a number: hosts may compute the last one of a schedule differently."""
+    if isinstance(value, (list, tuple)):
+        return [_text(each) for each in value]
+    return str(value) if value is None or isinstance(value, bool) else f"{float(value):.6g}"
+
+
+def refuse_other_steps(optimizer, replica):
+    """From now on `optimizer.step()` is refused while `replica` trains, but for steps of the job (`replica.takes_step`): a
+    script that moves here easily goes on to call it, and each worker would train by itself."""
+    earlier, weak = optimizer.step, weakref.ref(replica)
+
+    @functools.wraps(earlier)  # schedulers look for their marks
+    def step(_optimizer, *arguments, **options):
+        replica = weak()
+        if replica is not None and replica.is_training and not replica.takes_step:
+            raise ConfigError(f"the job trains with this {type(optimizer).__name__}, and its own step() would leave out the other "
+                              "workers: call step() of the DistributedOptimizer in its place")
+        return earlier(*arguments, **options)
+
+    optimizer.step = types.MethodType(step, optimizer)  # a scheduler expects a method
+
+
+class StandIn(torch.optim.Optimizer):
+    """It has the groups, the state and the defaults of the optimizer that it takes the place of."""
+
+    def __init__(self, optimizer):
+        #: The optimizer of torch.optim that the script has made.
+        self.optimizer = optimizer
+        super().__setstate__({})  # hooks alone: the groups and the state are those of `optimizer`
+
+    @property
+    def param_groups(self):
+        """Those of the optimizer of torch.optim."""
+        return self.optimizer.param_groups
+
+    @property
+    def state(self):
+        """That of the optimizer of torch.optim."""
+        return self.optimizer.state
+
+    @property
+    def defaults(self):
+        """Those of the optimizer of torch.optim."""
+        return self.optimizer.defaults
+
+    def add_param_group(self, param_group):
+        """Adds a group to the optimizer of torch.optim, on all workers before the same step: of parameters of the module that
+        had `requires_grad` when the training began, and that no group has yet.
+        Errors: ConfigError, for other parameters."""
+        given = param_group["params"]
+        if isinstance(given, (set, frozenset)):
+            raise ConfigError("the parameters of a group are in a set, whose order differs between workers: pass a list")
+        params = [given] if torch.is_tensor(given) else list(given)
+        self._expect_to_train(each[1] if isinstance(each, tuple) else each for each in params)
+        self.optimizer.add_param_group({**param_group, "params": params})
+
+    def __getstate__(self):
+        raise ConfigError("a DistributedOptimizer cannot be pickled or copied: it is this worker's part in a job; save its "
+                          "state_dict(), or that of the job")
+
+    def state_dict(self):
+        """That of the optimizer of torch.optim."""
+        return self.optimizer.state_dict()
+
+    def load_state_dict(self, state):
+        """Gives the optimizer of torch.optim a state that `state_dict` has returned."""
+        self.optimizer.load_state_dict(state)
+
+    def saved_with(self, module):
+        """Copies of the states of the module that it trains, and of its own."""
+        values = {name: value.detach().clone() if torch.is_tensor(value) else copy.deepcopy(value)
+                  for name, value in module.state_dict().items()}
+        return {"module": values, "optimizer": copy.deepcopy(self.optimizer.state_dict())}
