@@ -31,6 +31,7 @@ Command add_compare(CLI::App& root, const Handlers& handlers);
 Command add_report(CLI::App& root);
 Command add_bench(CLI::App& root, const Handlers& handlers);
 Command add_doctor(CLI::App& root, const Handlers& handlers);
+Command add_profile(CLI::App& root, const Handlers& handlers);
 Command add_networks(CLI::App& root, const Handlers& handlers);
 Command add_schemes(CLI::App& root);
 Command add_data(CLI::App& root);

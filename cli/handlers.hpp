@@ -38,6 +38,7 @@ struct NetworksCommand {
 struct CompareCommand;  // cli/compare/comparison.hpp
 struct BenchCommand;    // cli/bench/bench_command.hpp
 struct DoctorCommand;   // cli/doctor/doctor_command.hpp
+struct ProfileCommand;  // cli/bench/device_profiles.hpp
 
 /// The actions of the commands that start processes or need libtorch. In `syncopate` each one
 /// replaces the process by `syncopate-torch`, where each one does the work.
@@ -53,6 +54,7 @@ struct Handlers {
   /// rate open.
   std::function<double(Optimizer)> usual_learning_rate;
   std::function<int(const RunCommand&)> run = {};
+  std::function<int(const ProfileCommand&)> profile = {};
 };
 
 /// Parses the command line, runs the command, and returns the exit status

@@ -1,4 +1,5 @@
 #include "cli/bench/bench_command.hpp"
+#include "cli/bench/device_profiles.hpp"
 #include "cli/doctor/doctor_command.hpp"
 #include "cli/handlers.hpp"
 #include "cli/report/report_command.hpp"
@@ -39,6 +40,9 @@ int main(int argc, char** argv) {
       .usual_learning_rate = {},
       .run = [&](const RunCommand& command) -> int {
         become_run_program(argv, command.request.config.threads, command.request.verbosity);
+      },
+      .profile = [&](const ProfileCommand& command) -> int {
+        become_torch_program(argv, command.threads, syncopate::log::Verbosity::normal);
       }};
   return run_cli(argc, argv, handlers);
 }

@@ -92,6 +92,7 @@ int parse_and_run(int argc, char** argv, const Handlers& handlers) {
                                 add_report(root),
                                 add_bench(root, handlers),
                                 add_doctor(root, handlers),
+                                add_profile(root, handlers),
                                 add_networks(root, handlers),
                                 add_schemes(root),
                                 add_data(root),

@@ -40,7 +40,8 @@ int main(int argc, char** argv) {
       .doctor = cli::doctor_here,
       .networks = networks,
       .usual_learning_rate = usual_learning_rate,
-      .run = {}};
+      .run = {},
+      .profile = cli::profile_here};
   prepare_thread_stacks();
   return cli::run_cli(argc, argv, handlers);
 }

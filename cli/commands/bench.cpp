@@ -9,6 +9,7 @@
 #include "cli/bench/bench_command.hpp"
 #include "cli/bench/sizes.hpp"
 #include "cli/command.hpp"
+#include "cli/option_readers.hpp"
 #include "config/option_values.hpp"
 #include "config/text.hpp"
 #include "job/spec/networks.hpp"
@@ -88,25 +89,6 @@ void check_options(const CLI::App& app, const Kind& kind) {
   }
 }
 
-/// Runs `read`; puts the name of the option before the text of an error.
-template <class Read>
-auto value_of(const std::string& option, const Read& read) {
-  try {
-    return read();
-  } catch (const ConfigError& error) {
-    throw ConfigError(fmt::format("{}: {}", option, error.what()));
-  }
-}
-
-std::uint64_t number_of(const std::string& text, std::uint64_t least, std::uint64_t most) {
-  const auto number = number_in<std::uint64_t>(text);
-  if (!number || *number < least || *number > most) {
-    throw ConfigError(
-        fmt::format("expected a whole number from {} to {}, found '{}'", least, most, text));
-  }
-  return *number;
-}
-
 std::uint32_t count_of(const CLI::App& app, const std::string& option, std::uint32_t least,
                        std::uint32_t usual) {
   constexpr std::uint64_t most = 64;
@@ -116,29 +98,12 @@ std::uint32_t count_of(const CLI::App& app, const std::string& option, std::uint
               : usual;
 }
 
-std::string choice_of(const std::string& word, std::span<const std::string_view> choices) {
-  if (std::find(choices.begin(), choices.end(), word) == choices.end()) {
-    throw ConfigError(fmt::format("expected one of {}, found '{}'{}", fmt::join(choices, ", "),
-                                  word, suggestion(word, {choices.begin(), choices.end()})));
-  }
-  return word;
-}
-
 std::vector<std::string> algorithms_of(const std::string& list) {
   const auto words = words_of_list(list);
   for (const std::string& word : words) {
     choice_of(word, bench_algorithms);
   }
   return words;
-}
-
-double seconds_in(const std::string& text) {
-  constexpr double most = 3600;
-  const auto seconds = number_in<double>(text);
-  if (!seconds || !(*seconds > 0 && *seconds <= most)) {
-    throw ConfigError(fmt::format("expected seconds above 0 and up to 3600, found '{}'", text));
-  }
-  return *seconds;
 }
 
 /// The option of the algorithms, under the name that the user typed.

@@ -10,9 +10,9 @@
 #include "base/errors.hpp"
 #include "base/printable.hpp"
 #include "cli/command.hpp"
+#include "cli/option_readers.hpp"
 #include "cli/train_options.hpp"
 #include "cli/view/table.hpp"
-#include "config/text.hpp"
 #include "data/cifar.hpp"
 #include "device/cluster_file.hpp"
 #include "job/launch/exit_status.hpp"
@@ -36,18 +36,10 @@ With more than one worker the part of each is printed, too. With --order each li
 the indices of its samples in the training set, from 0, in the order in which the worker trains on
 them. See docs/guides/data.md and docs/reference/data-order.md.)";
 
-std::uint64_t number_of(const CLI::App& app, const std::string& option) {
-  const auto text = given(app, option);
-  if (!text) {
-    return 0;
-  }
-  const auto number = number_in<std::uint64_t>(*text);
+std::uint64_t place_of(const CLI::App& app, const std::string& option) {
   constexpr std::uint64_t most = 1'000'000;
-  if (!number || *number > most) {
-    throw ConfigError(
-        fmt::format("{}: expected a whole number from 0 to {}, found '{}'", option, most, *text));
-  }
-  return *number;
+  const auto text = given(app, option);
+  return text ? value_of(option, [&] { return number_of(*text, 0, most); }) : 0;
 }
 
 /// The plan of the job, from the options that determine the order of its data.
@@ -69,14 +61,14 @@ struct Order {
 };
 
 Order order_of(const CLI::App& app, const JobPlan& plan, const Dataset& dataset) {
-  const std::uint64_t rank = number_of(app, "--rank");
+  const std::uint64_t rank = place_of(app, "--rank");
   const std::uint32_t workers = plan.config().workers;
   if (rank >= workers) {
     throw ConfigError(
         fmt::format("--rank: expected a whole number below {} workers, found {}", workers, rank));
   }
   Order order{.rank = static_cast<std::uint32_t>(rank),
-              .epoch = Epoch{number_of(app, "--epoch")},
+              .epoch = Epoch{place_of(app, "--epoch")},
               .batches = {}};
   BatchFeed feed = plan.feed(dataset.train, Rank{order.rank});
   for (std::uint64_t step = 0; step < feed.steps_per_epoch(); ++step) {

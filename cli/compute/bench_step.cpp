@@ -122,10 +122,13 @@ void measure(const BenchCommand& command, BenchReporter& reporter) {
 
 }  // namespace
 
-double training_speed(const StepSetting& setting) {
+std::vector<double> step_seconds(const StepSetting& setting) {
   const Ready ready = get_ready(setting);
-  return samples_per_second(setting.samples,
-                            train(*ready.replica, ready.batch, setting.effort).step);
+  return train(*ready.replica, ready.batch, setting.effort).step;
+}
+
+double training_speed(const StepSetting& setting) {
+  return samples_per_second(setting.samples, step_seconds(setting));
 }
 
 int bench_step(const BenchCommand& command) {

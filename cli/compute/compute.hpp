@@ -1,6 +1,10 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "cli/bench/bench_command.hpp"
+#include "cli/bench/device_profiles.hpp"
 #include "cli/doctor/doctor_command.hpp"
 #include "cli/doctor/finding.hpp"
 
@@ -17,8 +21,15 @@ struct StepSetting {
   Precision precision = Precision::float32;
 };
 
-/// Samples a second that this process trains with. Errors: ConfigError; those of libtorch.
+/// The times of steps of this process, after some to warm up. Errors: ConfigError; those of
+/// libtorch.
+std::vector<double> step_seconds(const StepSetting& setting);
+/// Samples a second that this process trains with. Errors: as above.
 double training_speed(const StepSetting& setting);
+
+/// Measures each device of this machine, and writes or prints them as a cluster file. Returns the
+/// exit status. Errors: as above; those of `write_profiles`.
+int profile_here(const ProfileCommand& command);
 
 /// Trains one replica on one batch again and again, so only computation is timed: the forward and
 /// backward pass, the update, and the whole step.

@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/bench/device_profiles.hpp"
+#include "cli/compute/compute.hpp"
+#include "job/launch/environment.hpp"
+#include "job/launch/exit_status.hpp"
+#include "torch/factory.hpp"
+
+namespace syncopate::cli {
+namespace {
+
+/// As many workers of that many threads as the cores of this machine serve.
+std::uint32_t workers_of_cores(std::uint32_t threads) {
+  return std::max(1U, std::thread::hardware_concurrency() / threads);
+}
+
+ProfiledDevice profile(const ProfileCommand& command, const std::string& device) {
+  fmt::print(stderr, "measuring {}: {}, mini-batches of {}, for {:g} s\n", device, command.network,
+             command.batch_size, command.effort.seconds);
+  const std::vector<double> seconds = step_seconds({.network = command.network,
+                                                    .device = device,
+                                                    .samples = command.batch_size,
+                                                    .effort = command.effort,
+                                                    .threads = command.threads,
+                                                    .image_size = command.image_size});
+  const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  std::string name = fmt::format("{}-{}", host_name(), device);
+  std::replace(name.begin(), name.end(), ':', '-');
+  return {.name = std::move(name),
+          .count = device == "cpu" ? workers_of_cores(command.threads) : 1,
+          .samples_per_second = static_cast<double>(command.batch_size * seconds.size()) / all,
+          .jitter = jitter_of(seconds)};
+}
+
+}  // namespace
+
+int profile_here(const ProfileCommand& command) {
+  expect_target(command);
+  std::vector<ProfiledDevice> devices;
+  for (const std::string& device : torch_backend::available_devices()) {
+    devices.push_back(profile(command, device));
+  }
+  if (command.out.empty()) {
+    fmt::print("{}", device_tables(command, devices).substr(1));
+    return exit_status::success;
+  }
+  write_profiles(command, devices);
+  fmt::print("{} has {} device{} of this machine\n", command.out.string(), devices.size(),
+             devices.size() == 1 ? "" : "s");
+  return exit_status::success;
+}
+
+}  // namespace syncopate::cli

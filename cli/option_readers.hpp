@@ -1,0 +1,34 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/errors.hpp"
+
+/// Reads the values of options that belong to no job.
+namespace syncopate::cli {
+
+/// Runs `read`; puts the name of the option before the text of an error.
+template <class Read>
+auto value_of(const std::string& option, const Read& read) {
+  try {
+    return read();
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("{}: {}", option, error.what()));
+  }
+}
+
+/// Errors: ConfigError, for another text than a whole number in these limits.
+std::uint64_t number_of(const std::string& text, std::uint64_t least, std::uint64_t most);
+
+/// Errors: ConfigError, for another text than seconds above 0 and up to an hour.
+double seconds_in(const std::string& text);
+
+/// One of the choices. Errors: ConfigError, which names the nearest.
+std::string choice_of(const std::string& word, std::span<const std::string_view> choices);
+
+}  // namespace syncopate::cli
