@@ -28,10 +28,10 @@ def _announce():
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):  # noqa: ARG001 (pip's interface)
     """Builds with what is installed, and never installs packages of the system by itself."""
-    looked = subprocess.run([ROOT / "script/bootstrap", "--pip", "--print"], stdout=subprocess.PIPE, text=True, check=False)
+    looked = subprocess.run([ROOT / "script/bootstrap", "--everything", "--pip", "--print"], stdout=subprocess.PIPE, text=True, check=False)
     if looked.returncode != 0:
         sys.exit(f"syncopate-torch: the build needs Debian packages that are missing: {' '.join(looked.stdout.split())}; "
-                 "install them by script/bootstrap --pip, or install a wheel that script/wheel has made elsewhere")
+                 "install them by script/bootstrap --everything --pip, or install a wheel that script/wheel has made elsewhere")
     # script/wheel runs a pip of its own, which must not take what this one tells its builds for its own.
     pips = ("PYTHONPATH", "PYTHONNOUSERSITE", "PIP_BUILD_TRACKER", "_PYPROJECT_HOOKS", "PEP517")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(pips)}

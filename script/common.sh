@@ -94,15 +94,22 @@ place_ccache() {
   export CCACHE_DIR=$PWD/build/ccache
 }
 
+# build_programs TARGET...: builds these in build/release, without the libraries that only tests and benchmarks need.
+build_programs() { build_with "-DSYNCOPATE_TESTS=OFF -DSYNCOPATE_BENCHMARKS=OFF" release "$@"; }
+
 # build PRESET [TARGET...]: configures build/PRESET where CMake files changed, and builds it.
-build() {
-  local preset=$1
-  shift
+build() { build_with "" "$@"; }
+
+# build_with OPTIONS PRESET [TARGET...]: OPTIONS are those of CMake beside the preset's.
+build_with() {
+  local options=$1 preset=$2
+  shift 2
   mkdir -p "build/$preset" 2>/dev/null && [ -w "build/$preset" ] ||
     die 2 "cannot write to $PWD/build/$preset as user $(id -un 2>/dev/null || true): clone the repository as this user, or own the clone"
   place_ccache
   say "build $preset"
-  cmake --preset "$preset" >"$(log_of "$preset")" || {
+  # shellcheck disable=SC2086
+  cmake --preset "$preset" $options >"$(log_of "$preset")" || {
     cat "$(log_of "$preset")" >&2
     return 1
   }

@@ -77,7 +77,6 @@ HOMES = {
     "google/protobuf/": ["wire"],
     "gtest/": ["tests"],
     "gmock/": ["tests"],
-    "benchmark/": ["bench"],
 }
 
 # The backends of the transport that another one stands on, and what several of them have in common.

@@ -59,7 +59,8 @@ class Scripts(unittest.TestCase):
         cases = {
             ("script/test", "--only", "style"): "test: --only 'style': expected libtorch",
             ("script/docs", "one", "two"): "docs: at most one folder expected, found one two",
-            ("script/check", "fresh", "vm"): "fresh: unknown surroundings 'vm': expected chroot, container, user or packages (see --help)",
+            ("script/release", "--now"): "release: unknown argument '--now' (see --help)",
+            ("script/check", "fresh", "vm"): "fresh: unknown surroundings 'vm': expected chroot, container, user, demo or packages (see --help)",
         }
         for words, expected in cases.items():
             done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
