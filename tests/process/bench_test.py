@@ -9,6 +9,7 @@ import pathlib
 import pty
 import signal
 import subprocess
+import tomllib
 import unittest
 
 from jobs import LIMIT, SYNCOPATE, JobTest
@@ -40,6 +41,22 @@ class Bench(JobTest):
             self.assertLessEqual(result["min_seconds"], result["median_seconds"])
             self.assertLessEqual(result["median_seconds"], result["p90_seconds"])
         return results
+
+    def test_a_job_trains_as_on_the_devices_that_were_measured(self):
+        cluster = self.folder / "mine.toml"
+        words = [SYNCOPATE, "profile", "--network", "mlp", "--batch-size", "8", "--seconds", "0.05"]
+        printed = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT, check=True)
+        self.assertRegex(printed.stdout, r"^# mlp, mini-batches of 8, 1 CPU thread\n\[\[devices\]\]\nname = \"\S+-cpu\"\n")
+        self.assertIn("measuring cpu", printed.stderr)
+        for status, add in ((0, []), (2, []), (2, ["--add"])):
+            done = subprocess.run([*words, "--out", cluster, *add], capture_output=True, text=True, timeout=LIMIT, check=False)
+            self.assertEqual(done.returncode, status, done.stderr)
+        devices = tomllib.loads(cluster.read_text(encoding="utf-8"))["devices"]
+        self.assertEqual(len(devices), 1)
+        done = subprocess.run([SYNCOPATE, "train", "--virtual-time", "--cluster", cluster, "--network", "mlp", "--data", "synthetic",
+                               "--epochs", "1", "--run-dir", self.folder / "run"],
+                              capture_output=True, text=True, timeout=LIMIT, check=True)  # fmt: skip
+        self.assertEqual(done.stdout.count(devices[0]["name"]), devices[0]["count"], done.stdout)
 
     def test_allreduce(self):
         results = self.results("allreduce", "--transport", "tcp", "--ranks", 3, "--bytes", "1KB,1MiB", "--rounds", 4)
