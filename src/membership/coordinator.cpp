@@ -20,7 +20,7 @@ constexpr Duration urgent_closing_limit = std::chrono::milliseconds(250);
 /// The event loop turns ten times a second, but may write to a disk in between.
 constexpr Duration least_hang_limit = std::chrono::seconds(10);
 /// For the last messages of a coordinator that hangs to leave.
-constexpr Duration farewell = std::chrono::milliseconds(500);
+constexpr Duration flush_time = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -418,7 +418,7 @@ void Coordinator::end_hung_job(Duration still) {
       send(node, message);
     }
   }
-  world_.sleep_for(farewell);
+  world_.sleep_for(flush_time);
   if (hung_) {
     hung_(reason);
   }

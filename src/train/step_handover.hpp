@@ -43,7 +43,7 @@ class StepHandover {
   const RoundListener& round_listener() const { return round_listener_; }
 
   /// What the program waits for outside its steps. Before the worker's task begins.
-  void waits_by(std::shared_ptr<const ProgramWaits> waits) { waits_ = std::move(waits); }
+  void use_waits(std::shared_ptr<const ProgramWaits> waits) { waits_ = std::move(waits); }
   const std::shared_ptr<const ProgramWaits>& waits() const { return waits_; }
 
   // The loop's side. Errors of `begin`, `begin_pass`, `step` and `take_replica`: the error that

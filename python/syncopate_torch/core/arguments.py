@@ -121,7 +121,7 @@ def _counted(tensor):
     return f"{tensor.numel()} {'value' if tensor.numel() == 1 else 'values'} of {tensor.dtype}"
 
 
-class NotCopied:
+class Uncopyable:
     """An object with handles of the library, of which there can be no second one."""
 
     def __reduce__(self):

@@ -7,7 +7,7 @@ import weakref
 import torch
 
 from syncopate_torch.core import library
-from syncopate_torch.core.arguments import NotCopied, expect_tensor, number_of, shown, whole
+from syncopate_torch.core.arguments import Uncopyable, expect_tensor, number_of, shown, whole
 from syncopate_torch.core.errors import ConfigError
 
 # In the order of syncopate_type.
@@ -76,7 +76,7 @@ def _free(handle, memory):
             _going_on.append(each)
 
 
-class Group(NotCopied):
+class Group(Uncopyable):
     """Some workers of a job, or all of them.
 
     Every member calls the collectives of one group in the same order, with the same types and shapes. Those of `_async`

@@ -180,7 +180,7 @@ def _has_returned(frame):
     return dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("RETURN")
 
 
-def words_of(error):
+def exit_report(error):
     """One line on an exception by which a script has left its loop."""
     if not isinstance(error, SystemExit):
         text = f"the script left its loop by {type(error).__name__}: {error}"
@@ -203,7 +203,7 @@ def wait_until_read():
             time.sleep(_PAUSE)
 
 
-def tell_and_fail(error):
+def report_and_exit(error):
     """Of an error that no call of the script can raise: prints its traceback, and lets the process end with status 1; for a
     SystemExit as `sys.exit` does."""
     status = 1

@@ -31,7 +31,7 @@ def backend_config(group):
 _waiting = []  # classes, until Dynamo is there
 
 
-def untraced(*names):
+def hidden_from_dynamo(*names):
     """A class whose public methods Dynamo leaves alone, and those of `names`."""
 
     def noted(kind):

@@ -17,7 +17,7 @@ from syncopate_torch.core import arguments, library
 from syncopate_torch.core.errors import ConfigError
 from syncopate_torch.core.group import (bytes_of, divide, host_values, opened_group, operation, receiver_among,
                                         root_among, say, sender_among, type_name, values)
-from syncopate_torch.core.torch_versions import keep_dynamo_out, untraced
+from syncopate_torch.core.torch_versions import keep_dynamo_out, hidden_from_dynamo
 from syncopate_torch.distributed.devices import backends_of, by_device, group_for, is_known, recorded
 from syncopate_torch.distributed.futures import CallbackThread
 from syncopate_torch.distributed.rendezvous import job_of_group
@@ -34,7 +34,7 @@ _NOT_RECONFIGURED = "the members of a process group of syncopate do not change: 
 _OF_TRUTH = {"sum": "max", "product": "min"}
 
 
-@untraced("_allgather_base", "_reduce_scatter_base")
+@hidden_from_dynamo("_allgather_base", "_reduce_scatter_base")
 class ProcessGroup(distributed.ProcessGroup):
     """Some workers of a job, as a process group of torch.distributed."""
 

@@ -5,7 +5,7 @@ import traceback
 
 import torch
 
-from syncopate_torch.core.torch_versions import untraced
+from syncopate_torch.core.torch_versions import hidden_from_dynamo
 
 _REST = 5.0  # seconds until a thread without tasks ends
 _LONGEST_END = 10.0  # seconds that a group that ends waits for a callback of the script
@@ -71,7 +71,7 @@ class CallbackThread:
             return None
 
 
-@untraced()
+@hidden_from_dynamo()
 class Future(torch.futures.Future):
     """A future whose callbacks all run in one thread, in the order in which they were attached: also those that are
     attached once it is done. So the collectives that they begin have the same order on all ranks."""

@@ -5,13 +5,13 @@ import torch
 
 from syncopate_torch.core.errors import ConfigError
 from syncopate_torch.core.group import divide, type_name
-from syncopate_torch.core.torch_versions import SPARSE_UNCHECKED, untraced
+from syncopate_torch.core.torch_versions import SPARSE_UNCHECKED, hidden_from_dynamo
 from syncopate_torch.distributed.works import Work
 
 _MOST_DIMENSIONS = 64  # of a tensor of torch
 
 
-@untraced()
+@hidden_from_dynamo()
 class SparseSum(Work):
     """The sum of tensors of `torch.sparse_coo` of one shape, which may have any number of values each. Their indices and
     values travel, not the zeros between them.

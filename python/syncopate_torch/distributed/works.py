@@ -11,14 +11,14 @@ import torch
 from syncopate_torch.core import library, torch_versions
 from syncopate_torch.core.errors import Cancelled, TimedOut, keep_of_operation
 from syncopate_torch.core.group import changing
-from syncopate_torch.core.torch_versions import untraced
+from syncopate_torch.core.torch_versions import hidden_from_dynamo
 from syncopate_torch.distributed.futures import Future
 
 _making = threading.Lock()  # of futures
 _OF_GROUP = ", the timeout of its process group"
 
 
-@untraced()
+@hidden_from_dynamo()
 class Work(torch_versions.Work):
     """An operation of a process group, as torch.distributed waits for it."""
 
@@ -133,7 +133,7 @@ class Work(torch_versions.Work):
             self._others.discard(self)
 
 
-@untraced()
+@hidden_from_dynamo()
 class Receive(Work):
     """A receive, which ends with its group. Its handle goes then, so only a thread that has `_turn` uses it."""
 

@@ -7,7 +7,7 @@ import torch
 from torch.utils.data import WeightedRandomSampler
 
 from syncopate_torch.core import library
-from syncopate_torch.core.arguments import NotCopied, seconds
+from syncopate_torch.core.arguments import Uncopyable, seconds
 from syncopate_torch.core.errors import ConfigError
 from syncopate_torch.core.group import EveryoneInJob, Group, OpenedGroup, opened_group
 from syncopate_torch.core.process import (TERMINATION, after_waits, ending_error, expect_first_reading, is_success,
@@ -22,7 +22,7 @@ from syncopate_torch.training.schedules import SampleScheduler
 from syncopate_torch.training.summary import gathered, summary_of
 
 
-class Job(NotCopied):
+class Job(Uncopyable):
     """A worker's membership in a job: see `init`. Leaves at its end, or with `leave`, or at the end of a `with` block, which
     also finishes its training.
 

@@ -488,6 +488,6 @@ def _finish(training, replica):
         with SIGNALS.of_training(replica.abandon):
             library.call("training_finish", training)
     except BaseException as error:  # also KeyboardInterrupt
-        replica.tell(error)
+        replica.report(error)
         return False
     return True

@@ -5,7 +5,7 @@ import json
 
 from syncopate_torch.core import library
 from syncopate_torch.core.errors import ConfigError
-from syncopate_torch.core.process import SIGNALS, tell_and_fail, words_of
+from syncopate_torch.core.process import SIGNALS, report_and_exit, exit_report
 from syncopate_torch.training.flat import (FlatGradients, FlatTensors, OwnGradients, expect_apart, trained_tensors,
                                            untrained_tensors)
 from syncopate_torch.training.module_tensors import WrappedTensors
@@ -93,13 +93,13 @@ class Replica:
         """Ends the job for all workers, once: an exit that follows from the error is not the reason."""
         if not self.is_abandoned and self.training is not None:
             self.is_abandoned = True
-            library.call("training_abandon", self.training, library.text(words_of(error)))
+            library.call("training_abandon", self.training, library.text(exit_report(error)))
 
-    def tell(self, error):
+    def report(self, error):
         """Of an error that no call of the script is there to raise, unless one has raised what ended the training."""
         if not self._has_raised:
             self._has_raised = True
-            tell_and_fail(error)
+            report_and_exit(error)
 
     def holds(self, tensor):
         """Whether a tensor is one of the module's parameters or buffers."""
@@ -159,7 +159,7 @@ class Replica:
                 body(*arguments)
             except BaseException as error:  # also KeyboardInterrupt: nothing may leave a callback
                 if self.tells:
-                    self.tell(error)
+                    self.report(error)
                 self._failure = error
                 self._reason = ctypes.create_string_buffer(f"{type(error).__name__}: {error}".encode())
                 return ctypes.addressof(self._reason)

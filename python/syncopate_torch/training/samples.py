@@ -12,7 +12,7 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, Sampler,
 from torch.utils.data import WeightedRandomSampler
 
 from syncopate_torch.core import library
-from syncopate_torch.core.arguments import MOST_64, NotCopied, whole
+from syncopate_torch.core.arguments import MOST_64, Uncopyable, whole
 from syncopate_torch.core.errors import ConfigError
 
 
@@ -20,7 +20,7 @@ class NoLength(ConfigError, TypeError):
     """Of what has no length: a TypeError, as `len` raises it, so that `list` and progress bars do without."""
 
 
-class ShareSampler(NotCopied, Sampler):
+class ShareSampler(Uncopyable, Sampler):
     """The order in which this worker trains on the samples of a dataset, as a batch sampler of `DataLoader`.
 
     In each epoch all workers together take every sample once. With option `data-order` `fixed` the part of each worker

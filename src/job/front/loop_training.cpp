@@ -129,7 +129,7 @@ class LoopTraining::Worker {
     replica->attach(loop_, {.learning_rate = config.learning_rate.value(), .overlaps = overlaps_});
     loop_.on_round(options.on_round);
     job_->waits()->loop_is_here();
-    loop_.waits_by(job_->waits());
+    loop_.use_waits(job_->waits());
     if (job_->is_alone()) {
       schedule_.emplace(schedule_of(config));
       finite_.emplace(Rank{job_->rank()}, config.on_nan);

@@ -11,7 +11,7 @@ namespace syncopate {
 namespace {
 
 /// The time for all ranks of an ended job to end.
-constexpr Duration farewell = std::chrono::seconds(10);
+constexpr Duration exit_limit = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -35,7 +35,7 @@ int run_as_mpi_rank(const Launch& launch, bool sums,
   int status = exit_status::success;
   try {
     status = body(*session);
-    session->barrier(steady_now() + farewell);
+    session->barrier(steady_now() + exit_limit);
   } catch (const std::exception& error) {
     print_error(fmt::format("rank {}: {}", launch.rank, error.what()).c_str());
     session->abort(status_of(error));

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t ring_slots = 32;
 constexpr std::uint32_t packet_tag = 0;
 /// Time for transfers that are still under way when all ranks have ended.
-constexpr Duration farewell = std::chrono::seconds(2);
+constexpr Duration drain_limit = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -93,7 +93,7 @@ void Engine::fail(const std::exception_ptr& why) {
 /// Posted sends still leave; receives of packets are cancelled.
 void Engine::end() {
   const Lock lock(lock_);
-  const TimePoint patience = steady_now() + farewell;
+  const TimePoint patience = steady_now() + drain_limit;
   while (!operations_.empty() && steady_now() < patience) {
     test_operations();
   }
