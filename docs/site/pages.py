@@ -6,8 +6,9 @@ only, and builds its navigation from toctrees.
 import posixpath
 import re
 
-# Pages that script/docs makes, below those that speak of them.
+# Pages that script/docs makes: below a page that speaks of them, and below a heading of the first page.
 _MADE = {"internals/quality": ["tests"]}
+_MADE_UNDER = {"Reference": ["reference/commands"]}
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\(\s*(?P<target>[^)\s#]+)(?:#[^)\s]*)?\)")
 _HEADING = re.compile(r"^## +(.*)$")
 _FENCED = re.compile(r"(^(```|~~~).*?^\2[^\n]*$)", re.MULTILINE | re.DOTALL)
@@ -46,7 +47,7 @@ def _toctrees(page, text):
             known = any(target in each for each in entries.values())
             if target != link["target"] and not target.startswith("../") and not known:
                 entries.setdefault(caption, []).append(target)
-    return "".join(_toctree(caption, pages) for caption, pages in entries.items())
+    return "".join(_toctree(caption, pages + _MADE_UNDER.get(caption, [])) for caption, pages in entries.items())
 
 
 def _toctree(caption, pages):
