@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
-"""Prints what failed in the tests of some builds, and the slowest of them, by the results that ctest has written into their
-folders as junit.xml.
+"""Prints what failed in the tests of some builds, with the command that runs it again, and the slowest of them, by the results
+that ctest has written into their folders as junit.xml.
 
 summary.py BUILD...
 """
+import json
 import pathlib
 import re
+import shlex
+import subprocess
 import sys
 import xml.etree.ElementTree as xml
 
 SHOWN = 20
 # Lines that name a failed case of GoogleTest or unittest, or say why it failed. A test without them shows its last lines.
 FAILURE = re.compile(r"^\[  FAILED  \] \S+\.\S|: Failure$|^(FAIL|ERROR): |^\w*(Error|Exception): |^  Actual: |^Expected: ")
+CASE = re.compile(r"^(?:FAIL|ERROR): \w+ \(__main__\.([\w.]+)\)")  # of unittest
+FORKED = "SYNCOPATE_FORK_SERVER="  # a test that runs by itself imports torch itself
 SHOWN_OF_EACH = 20
 LAST_LINES = 3
 COLUMNS = 300
@@ -29,12 +34,25 @@ def what_failed(case):
     return [line[:COLUMNS] for line in saying or lines[-LAST_LINES:]]
 
 
+def command_of(build, name, lines):
+    """The command that runs a test by itself; of a Python test only the first case that failed."""
+    shown = subprocess.run(["ctest", "--show-only=json-v1"], cwd=build, capture_output=True, text=True, check=True).stdout
+    test = next(test for test in json.loads(shown)["tests"] if test["name"] == name)
+    values = {each["name"]: each["value"] for each in test["properties"]}
+    variables = [each for each in values.get("ENVIRONMENT", []) if not each.startswith(FORKED)]
+    case = next((found[1] for found in map(CASE.match, lines) if found), None)
+    words = ["env", "-C", values["WORKING_DIRECTORY"], *variables, *test["command"], *([case] if case else [])]
+    return shlex.join(words)
+
+
 def main():
-    cases = [(case, build.name) for build in map(pathlib.Path, sys.argv[1:]) for case in cases_of(build)]
+    cases = [(case, build) for build in map(pathlib.Path, sys.argv[1:]) for case in cases_of(build)]
     for case, build in cases:
         if case.get("status") == "fail":
-            print("\n  ".join([f"failed: {case.get('name')} ({build})", *what_failed(case)]))
-    times = sorted(((float(case.get("time")), case.get("name"), build) for case, build in cases), reverse=True)
+            lines = what_failed(case)
+            print("\n  ".join([f"failed: {case.get('name')} ({build.name})", *lines,
+                               f"again: {command_of(build, case.get('name'), lines)}"]))  # fmt: skip
+    times = sorted(((float(case.get("time")), case.get("name"), build.name) for case, build in cases), reverse=True)
     print(f"the slowest of {len(times)} tests, which took {sum(seconds for seconds, _, _ in times):.0f} s one by one:")
     for seconds, name, build in times[:SHOWN]:
         print(f"{seconds:6.1f} s  {name} ({build})")
