@@ -7,11 +7,10 @@ import re
 
 import source
 
-# What is read: identifiers, comments, messages and pages. Decisions are history.
+# What is read: identifiers, comments, messages and pages.
 TEXTS = source.CPP | {".py", ".md", ".proto", ".inc", ".toml", ".cmake", ".txt"}
 FOLDERS = {"src", "cli", "sim", "torch", "include", "tests", "bench", "script", "docs", "examples",
            "comparisons", "clusters", "README.md", "CONTRIBUTING.md"}
-HISTORY = ("docs", "internals", "decisions")
 # Tables of figures name what was measured by the words of their day.
 TABLES = ("bench", "results")
 
@@ -51,19 +50,14 @@ WORDS = [
 ]
 
 _PATTERNS = [(re.compile(pattern, re.MULTILINE), advice) for pattern, advice in WORDS]
-_LINK = re.compile(r"decisions/\d{4}-[\w.-]+")
 
 
 def is_read(path):
     parts = path.parts
-    if parts[: len(HISTORY)] == HISTORY:
-        return False
     return parts[0] in FOLDERS and parts[:2] not in (TABLES, ("tests", "style"))
 
 
 def check_text(path, text):
-    # A link to a decision keeps the title of its day; blanks keep the positions.
-    text = _LINK.sub(lambda link: " " * len(link.group()), text)
     for pattern, advice in _PATTERNS:
         for found in pattern.finditer(text):
             yield f'{path}:{source.line_of(text, found.start())}: "{found.group().strip()}": write {advice}'
