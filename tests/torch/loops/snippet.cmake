@@ -1,5 +1,5 @@
-# The program of docs/guides/own-model.md, "Your own loop", as a source of loop_tests, which runs it.
-set(page ${CMAKE_SOURCE_DIR}/docs/guides/own-model.md)
+# The program of docs/guides/cpp.md, "Your own loop", as a source of loop_tests, which runs it.
+set(page ${CMAKE_SOURCE_DIR}/docs/guides/cpp.md)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page})
 file(READ ${page} text)
 string(FIND "${text}" "\n## Your own loop\n" section)
