@@ -1,8 +1,8 @@
-"""Data-parallel PyTorch on machines of unequal speed: five calls in a training script of one's own.
+"""Data-parallel PyTorch on machines of unequal speed: five calls in an existing training script.
 
     import syncopate_torch as syncopate
 
-    job = syncopate.init(scheme="esync")                    # by syncopate run, mpirun, srun, torchrun, or alone
+        job = syncopate.init(scheme="esync")                    # under syncopate run, mpirun, srun, torchrun, or without one
     data = job.partition_dataset(dataset, batch_size=64)    # every sample once an epoch, over all workers
     job.broadcast_parameters(model)
     optimizer = job.DistributedOptimizer(optimizer, model)  # any optimizer of torch.optim, every scheme
@@ -11,7 +11,7 @@
         loss(model(x), y).backward()
         optimizer.step(weight=len(x))                       # sum(n_i g_i) / N
 
-Started by `syncopate run -n 4 -- python3 train.py`. A script of torch.distributed changes one word instead:
+Start it with `syncopate run -n 4 -- python3 train.py`. A script that uses torch.distributed changes one word instead:
 
     torch.distributed.init_process_group("syncopate")
 

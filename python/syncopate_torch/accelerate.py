@@ -1,4 +1,4 @@
-"""Hugging Face Accelerate with every scheme: a block in the shape of Accelerate's `LocalSGD`.
+"""Hugging Face Accelerate with every scheme: a context manager like Accelerate's `LocalSGD`.
 
     job = syncopate_torch.init(scheme="esync")
     data = job.partition_dataset(dataset, batch_size=64)
@@ -11,8 +11,8 @@
                 training.step(weight=len(x))        # was: optimizer.step(), and local_sgd.step()
                 optimizer.zero_grad()
 
-Started by `syncopate run -n 2 -- python3 train.py`: each process is a worker of the job, and to Accelerate it is the
-only one.
+Start it with `syncopate run -n 2 -- python3 train.py`. Each process is a worker of the job; Accelerate sees only one
+process.
 """
 import torch
 
@@ -28,22 +28,23 @@ from syncopate_torch.distributed.rendezvous import current_job, init
 from syncopate_torch.training.optimizer import DistributedOptimizer
 
 
-class rounds:  # noqa: N801 (a block of the script, as contextlib's)
-    """Within the block the steps of a script are those of a job, whose scheme decides when workers synchronize.
+class rounds:  # noqa: N801 (a context manager, named as those of contextlib)
+    """Within the block the script's steps are those of a job, whose scheme decides when workers synchronize.
 
-    accelerator:     of one process, in fp32 or bf16. Under a launcher that is `Accelerator()` on a CPU.
-    model:           as `accelerator.prepare` returns it, or before.
-    optimizer:       the same; one. It may be a `DistributedOptimizer`, else the block makes one.
-    scheme, options: as in `syncopate_torch.init`, which the block calls where the script has not.
-    batch_size:      samples of a usual step of each worker, the same on all, in a script that does not call
-                     `partition_dataset`. A step of another number says so: `step(weight=n)`.
-    on_round:        as of `Job.DistributedOptimizer`.
-    enabled:         False: each process trains by itself.
+    accelerator:     an accelerator of one process, in fp32 or bf16. Under a launcher that is `Accelerator()` on a CPU.
+    model:           the model, before or after `accelerator.prepare`.
+    optimizer:       one optimizer, before or after `accelerator.prepare`. If it is no `DistributedOptimizer`, the block
+                     makes one.
+    scheme, options: as in `syncopate_torch.init`, which the block calls if the script has not.
+    batch_size:      samples in a usual step of each worker, the same on all workers, for a script that does not call
+                     `partition_dataset`. A step with another number of samples passes it: `step(weight=n)`.
+    on_round:        as in `Job.DistributedOptimizer`.
+    enabled:         if False, each process trains on its own.
 
-    In the block `accelerator.get_state_dict`, and so `save_model` and `save_state`, takes copies of the weights.
-    The block ends as that of a `DistributedOptimizer`: it waits for the loops of all workers; after an exception it
-    ends the job for all. Once a job.
-    Errors: ConfigError, for an accelerator of several processes or of fp16, and those of `Job.DistributedOptimizer`.
+    Within the block `accelerator.get_state_dict`, and therefore `save_model` and `save_state`, copies the weights. At
+    its end the block waits for the loops of all workers; after an exception it ends the job for all workers, as
+    `DistributedOptimizer` does. A job has one such block.
+    Errors: ConfigError for an accelerator of several processes or in fp16, and those of `Job.DistributedOptimizer`.
     """
 
     def __init__(self, accelerator, model, optimizer, scheme=None, options=None, batch_size=None, on_round=None,
@@ -78,8 +79,8 @@ class rounds:  # noqa: N801 (a block of the script, as contextlib's)
         self.distributed_optimizer.__exit__(kind, error, trace)
 
     def _state_dict_to_save(self, *arguments, **options):
-        """That of `Accelerator.get_state_dict`, of tensors with memory of their own: Accelerate's savers keep one tensor of
-        each storage, and all parameters of a training share one. A tensor of two names stays one."""
+        """Returns the result of `Accelerator.get_state_dict` with separate memory for each tensor: Accelerate's savers
+        keep one tensor per storage, and all trained parameters share one. A tensor with two names stays one tensor."""
         state, copies = self._get_state_dict(*arguments, **options), {}
         for name, value in state.items():
             if torch.is_tensor(value):
@@ -87,11 +88,11 @@ class rounds:  # noqa: N801 (a block of the script, as contextlib's)
         return state
 
     def step(self, weight=None):
-        """In the place of `optimizer.step()`. In a block `accelerator.accumulate` it steps with the last batch alone.
+        """Replaces `optimizer.step()`. Within `accelerator.accumulate` only the last batch takes a step.
 
-        weight: samples, or tokens, of the last batch; of those that were accumulated, the sum counts [those of a usual
+        weight: samples, or tokens, of the last batch; accumulated batches count with their sum [the samples of a usual
                 step].
-        Errors: as of `DistributedOptimizer.step`.
+        Errors: those of `DistributedOptimizer.step`.
         """
         if not self.enabled:
             self._plain.step()
@@ -102,8 +103,8 @@ class rounds:  # noqa: N801 (a block of the script, as contextlib's)
             self.distributed_optimizer.step(weight=samples)
 
     def synchronize(self, weight=None):
-        """Replaces gradients by those that `step(weight)` takes: before `accelerator.clip_grad_norm_`, and with the
-        same weight."""
+        """Replaces gradients by those that `step(weight)` will use. Call it before `accelerator.clip_grad_norm_`, with
+        the same weight."""
         if self.enabled and self._accelerator.sync_gradients:
             self.distributed_optimizer.synchronize(self._samples + self._weight_of(weight))
 
@@ -111,8 +112,8 @@ class rounds:  # noqa: N801 (a block of the script, as contextlib's)
         return self.distributed_optimizer.batch_size if weight is None else whole_weight(weight)
 
     def align(self, place="align"):
-        """Waits for all workers, whatever their numbers of steps, before a test or a checkpoint in the middle of
-        training (`DistributedOptimizer.align`)."""
+        """Waits for all workers, which may have taken different numbers of steps, before a test or a checkpoint in the
+        middle of training (`DistributedOptimizer.align`)."""
         if self.enabled:
             self.distributed_optimizer.align(place)
 

@@ -1,12 +1,12 @@
-"""Mixed precision: a loss scale whose steps all workers take or leave out together."""
+"""Mixed precision: a loss scale with which all workers take or skip a step together."""
 from syncopate_torch.core import torch_versions
 
 
 class GradScaler(torch_versions.GradScaler):
-    """torch's GradScaler for a `DistributedOptimizer`, or for one of torch.optim.
+    """torch's GradScaler for a `DistributedOptimizer` or an optimizer of torch.optim.
 
-    Where workers share gradients, one whose gradients are not finite would leave out a step that the others take: here
-    all of them leave it out, and lower the scale. Elsewhere each worker does so by itself.
+    If workers share gradients, a worker with non-finite gradients would skip a step that the others take. Here all of
+    them skip it and lower the scale. Otherwise each worker decides on its own.
     """
 
     def __init__(self, job, *arguments, **options):
@@ -18,7 +18,7 @@ class GradScaler(torch_versions.GradScaler):
         return self.state_dict()
 
     def take_job_state(self, state, _same_size):
-        if state:  # that of a scaler that is not enabled is empty
+        if state:  # the state of a disabled scaler is empty
             self.load_state_dict(state)
 
     def _maybe_opt_step(self, optimizer, optimizer_state, *arguments, **options):

@@ -1,13 +1,13 @@
-"""Horovod's interface for PyTorch over Syncopate, for scripts that have it: a script changes the import alone.
+"""Horovod's PyTorch interface over Syncopate: a script written for Horovod changes only its import.
 
     import syncopate_torch.horovod as hvd      # was: import horovod.torch as hvd
 
-Gradients are averaged at every step, as Horovod does; the schemes for machines of unequal speed are those of
-`syncopate_torch.init`. There are no Adasum and no elastic state.
+Gradients are averaged at every step, as in Horovod. For the schemes for machines of unequal speed use
+`syncopate_torch.init`. Adasum and elastic state are not supported.
 
-Order:  all workers call the same collectives in the same order, also those with a name.
-Errors: ConfigError, for names in unequal order, and once a worker has called `join` for collectives other than
-        `allreduce` and `reducescatter`.
+Order:  all workers call the same collectives in the same order; this includes named ones.
+Errors: ConfigError if workers use names in different orders, and, once a worker has called `join`, for collectives
+        other than `allreduce` and `reducescatter`.
 """
 # Length: Horovod has all of these names in one module.
 import contextlib
@@ -33,14 +33,14 @@ from syncopate_torch.training.torch_optimizers import expect_whole_steps
 #: Values of `op`.
 Average, Sum, Min, Max, Product = "mean", "sum", "min", "max", "product"
 
-#: What Horovod's scripts catch.
+#: The error that Horovod scripts catch.
 HorovodInternalError = Error
 
 _job = None
-_sets = None  # with it
+_sets = None  # set and cleared together with _job
 _names = NamesUnderWay()
 
-# What Horovod has, and what to do instead.
+# Features of Horovod that are not supported, and their replacements.
 _REFUSED = {
     "Adasum": "reduce by hvd.Average",
     "start_timeline": "look at trace.json.gz in the run folder; `syncopate run --trace steps` writes more into it",
@@ -58,42 +58,43 @@ def __getattr__(name):
 class _AsTheyAre:
     @staticmethod
     def compress(tensor):
-        """What travels in the place of a tensor, and what `decompress` needs to know."""
+        """Returns the tensor to send, and the context that `decompress` needs."""
         return tensor, None
 
     @staticmethod
     def decompress(tensor, _context):
-        """A tensor of what has arrived."""
+        """Returns the received tensor."""
         return tensor
 
 
 class _AsFloat16:
     @staticmethod
     def compress(tensor):
-        """A floating tensor as float16, and its own type."""
+        """Converts a floating-point tensor to float16; the context is its own dtype."""
         return tensor.to(torch.float16) if tensor.is_floating_point() else tensor, tensor.dtype
 
     @staticmethod
     def decompress(tensor, dtype):
-        """A tensor of its own type again."""
+        """Converts the tensor back to its own dtype."""
         return tensor.to(dtype)
 
 
 class Compression:
-    """How values travel: as they are, or as float16. Others have methods `compress` and `decompress`, too."""
+    """How values are sent: unchanged, or as float16. A custom class also has the methods `compress` and
+    `decompress`."""
 
-    #: As they are.
+    #: Sends values unchanged.
     none = _AsTheyAre
-    #: As float16, which halves what is sent.
+    #: Sends float16, half of the bytes.
     fp16 = _AsFloat16
 
 
 def init(comm=None, process_sets=None):
-    """Joins the job that a launcher has started this process for; once.
+    """Joins the job for which a launcher started this process. Further calls have no effect.
 
-    process_sets: to open, of `ProcessSet` or lists of ranks; or "dynamic", which changes nothing.
-    Errors: ConfigError, for `comm`, and for options of `syncopate run` that have no effect here, such as another scheme than
-            ssgd.
+    process_sets: sets to open, each a `ProcessSet` or a list of ranks; or "dynamic", which has no effect.
+    Errors: ConfigError for `comm`, and for options of `syncopate run` that have no effect here, such as a scheme other
+            than ssgd.
     """
     global _job, _sets
     if comm is not None:
@@ -133,14 +134,14 @@ global_process_set = Everyone(_own_job)
 
 
 def add_process_set(process_set):
-    """Opens a set of some workers, a `ProcessSet` or a list of ranks, and returns it. All workers call it, in the same order.
-    Errors: ConfigError, for ranks of which there is a set already."""
+    """Opens a set of some workers (a `ProcessSet` or a list of ranks) and returns it. All workers call it, in the same
+    order. Errors: ConfigError if a set of these ranks exists already."""
     _own_job()
     return _sets.open(process_set)
 
 
 def remove_process_set(process_set):
-    """Closes a set, on all workers; returns whether it was open. That of all workers stays."""
+    """Closes a set on all workers and returns True if it was open. The set of all workers stays open."""
     _own_job()
     return _sets.close(process_set)
 
@@ -156,45 +157,45 @@ def size():
 
 
 def local_rank():
-    """The rank of this worker among those of its host."""
+    """The rank of this worker among the workers of its host."""
     return _own_job().local_rank
 
 
 def local_size():
-    """The number of workers of this host."""
+    """The number of workers on this host."""
     hosts = _own_job().hosts
     return hosts.count(hosts[rank()])
 
 
 def _cross_ranks():
-    """The workers that have this one's local rank, one a host."""
+    """Returns the workers with the same local rank as this one, one per host."""
     hosts = _own_job().hosts
     return [other for other, host in enumerate(hosts) if hosts[:other].count(host) == local_rank()]
 
 
 def cross_rank():
-    """The rank of this worker among those of its local rank on all hosts."""
+    """The rank of this worker among the workers of all hosts that have its local rank."""
     return _cross_ranks().index(rank())
 
 
 def cross_size():
-    """The number of hosts that have a worker of this one's local rank."""
+    """The number of hosts with a worker of this local rank."""
     return len(_cross_ranks())
 
 
 def is_homogeneous():
-    """True where every host has as many workers."""
+    """True if every host has the same number of workers."""
     hosts = _own_job().hosts
     return len({hosts.count(host) for host in hosts}) == 1
 
 
 def mpi_threads_supported():
-    """False: no thread may call MPI."""
+    """False: threads must not call MPI."""
     return False
 
 
 def mpi_built(verbose=False):  # noqa: ARG001
-    """False: values do not travel by MPI."""
+    """False: values are not sent by MPI."""
     return False
 
 
@@ -204,7 +205,7 @@ def mpi_enabled():
 
 
 def gloo_built(verbose=False):  # noqa: ARG001
-    """False: values do not travel by Gloo."""
+    """False: values are not sent by Gloo."""
     return False
 
 
@@ -214,22 +215,22 @@ def gloo_enabled():
 
 
 def nccl_built(verbose=False):  # noqa: ARG001
-    """0, for no version: values do not travel by NCCL."""
+    """0, which stands for no version: values are not sent by NCCL."""
     return 0
 
 
 def ddl_built(verbose=False):  # noqa: ARG001
-    """False: values do not travel by DDL."""
+    """False: values are not sent by DDL."""
     return False
 
 
 def ccl_built(verbose=False):  # noqa: ARG001
-    """False: values do not travel by oneCCL."""
+    """False: values are not sent by oneCCL."""
     return False
 
 
 def cuda_built(verbose=False):  # noqa: ARG001
-    """False: values of a GPU travel by host memory."""
+    """False: values of a GPU are sent through host memory."""
     return False
 
 
@@ -239,7 +240,7 @@ def rocm_built(verbose=False):  # noqa: ARG001
 
 
 class Handle:
-    """A collective under way, for `synchronize` and `poll`."""
+    """A running collective, for `synchronize` and `poll`."""
 
     def __init__(self, work, finish, same_name=None):
         self._work, self._finish, self._same_name, self._result = work, finish, same_name, None
@@ -249,8 +250,8 @@ class Handle:
         return self._work.is_done()
 
     def wait(self):
-        """The result, once the collective has ended; the same one each time. Errors: ConfigError, where another worker has
-        called another collective in its place."""
+        """Waits for the collective and returns its result; every call returns the same object. Errors: ConfigError if
+        another worker called a different collective instead."""
         if self._finish is not None:
             with torch.no_grad():
                 self._result = self._finish(self._waited())
@@ -266,13 +267,13 @@ class Handle:
             return self._work.wait()
 
     def _then(self, finish):
-        """A handle of what `finish` makes of the result of this one."""
+        """Returns a handle whose result is `finish` applied to the result of this one."""
         return Handle(self._work, lambda result: finish(self._finish(result)), self._same_name)
 
 
 @contextlib.contextmanager
 def _explained():
-    """Names `join` in the errors of collectives in unequal order, which it may cause."""
+    """Mentions `join` in errors about collectives in different orders, which `join` may cause."""
     try:
         yield
     except ConfigError as error:
@@ -286,7 +287,7 @@ def _same_name(name, process_set):
 
 
 def _all_of(process_set, collective):
-    """The members of a set, for a collective that all of them have to call. Errors: ConfigError, where one has joined."""
+    """Returns the members of a set, for a collective that all must call. Errors: ConfigError if a worker has joined."""
     if has_ended_one(_own_job()):
         raise ConfigError(f"a worker has called hvd.join(), so hvd.{collective} would wait for it in vain: until all have "
                           "joined, step optimizers, and call hvd.allreduce and hvd.reducescatter alone")
@@ -294,7 +295,7 @@ def _all_of(process_set, collective):
 
 
 def synchronize(handle):
-    """The result of a collective, once it has ended."""
+    """Waits for the collective and returns its result."""
     return handle.wait()
 
 
@@ -304,7 +305,7 @@ def poll(handle):
 
 
 def _op_of(average, op):
-    """Horovod had a truth value before it had operations."""
+    """Resolves `average`, a boolean from before Horovod had operations, and `op` to one operation."""
     if average is not None and op is not None:
         raise ConfigError("allreduce takes average or op, not both; drop average")
     if op is None:
@@ -315,10 +316,10 @@ def _op_of(average, op):
 
 
 def _scale(tensor, factor, divisor=1):
-    """Multiplies a tensor in place, and divides it by a whole number. Integers are rounded towards zero; a whole factor and
-    the divisor change them exactly."""
+    """Multiplies a tensor in place by a factor and divides it by an integer. Integer tensors are rounded towards zero;
+    an integer factor and the divisor are applied exactly."""
     if tensor.is_floating_point() or tensor.is_complex():
-        is_short = tensor.dtype in (torch.float16, torch.bfloat16)  # torch may round the factor to their type
+        is_short = tensor.dtype in (torch.float16, torch.bfloat16)  # torch may round the factor to this dtype
         scaled = tensor.float() if is_short else tensor
         return tensor if factor == divisor else tensor.copy_(scaled * (factor / divisor))
     if factor != 1 and float(factor).is_integer():
@@ -329,7 +330,7 @@ def _scale(tensor, factor, divisor=1):
 
 
 def _use_of(op, prescale_factor, postscale_factor):
-    """What an allreduce is for, where its operation alone does not say it; else None."""
+    """Describes the use of an allreduce if its operation does not identify it; else returns None."""
     if (prescale_factor, postscale_factor) != (1, 1):
         return f"op {op} with factors {prescale_factor:.9g}, {postscale_factor:.9g}"
     return f"op {op}" if op == Average else None
@@ -351,15 +352,15 @@ def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1
         announce_allreduce(_own_job(), tensor, reduction, number_of(f"{name} {use}"))
     same_name = _same_name(name, process_set)
     if use is not None and process_set.size() > 1 and not is_announced:
-        say(members.handle, use)  # of the next collective, behind that of the name
+        say(members.handle, use)  # describes the next collective, after that of the name
     work = _names.begin("allreduce", name, process_set, members.allreduce_async(tensor, reduction))
     return Handle(work, lambda result: _scale(result, postscale_factor, divisor), same_name)
 
 
 def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                process_set=global_process_set):
-    """Replaces a tensor by its mean, or another reduction, over all workers, or those of a set. One that has joined contributes zeros to a mean
-    and a sum, and nothing to the others."""
+    """Replaces a tensor by its mean, or another reduction, over all workers or those of a set. A worker that has joined
+    contributes zeros to a mean or a sum, and nothing to other reductions."""
     return allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor, process_set).wait()
 
 
@@ -372,8 +373,8 @@ def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.
 
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
               postscale_factor=1.0, process_set=global_process_set):
-    """The mean, or another reduction, of a tensor over all workers, as `allreduce_`. Autograd differentiates a mean and a
-    sum. Integers travel as they are, whatever the compression."""
+    """Returns the mean, or another reduction, of a tensor over all workers, as `allreduce_` does. Autograd
+    differentiates a mean and a sum. Integers are never compressed."""
     op = _op_of(average, op)
 
     def reduced(each):
@@ -392,7 +393,7 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
 
 
 class _Handles(Handle):
-    """Several collectives under way, as one `Handle`."""
+    """Several running collectives as one `Handle`."""
 
     def __init__(self, handles):  # noqa: PLW0231 (each of them has a work)
         self._handles = handles
@@ -410,33 +411,33 @@ def _names_of_group(name, tensors):
 
 def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                              process_set=global_process_set):
-    """As `allreduce_async_`, of several tensors."""
+    """As `allreduce_async_`, for several tensors."""
     return _Handles([allreduce_async_(each, average, own, op, prescale_factor, postscale_factor, process_set)
                      for each, own in zip(tensors, _names_of_group(name, tensors))])
 
 
 def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                        process_set=global_process_set):
-    """As `allreduce_`, of several tensors."""
+    """As `allreduce_`, for several tensors."""
     return grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor, process_set).wait()
 
 
 def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
                             process_set=global_process_set):
-    """As `allreduce_async`, of several tensors."""
+    """As `allreduce_async`, for several tensors."""
     return _Handles([allreduce_async(each, average, own, op, prescale_factor, postscale_factor, process_set)
                      for each, own in zip(tensors, _names_of_group(name, tensors))])
 
 
 def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
                       postscale_factor=1.0, process_set=global_process_set):
-    """As `allreduce`, of several tensors."""
+    """As `allreduce`, for several tensors."""
     return [allreduce(each, average, name, compression, op, prescale_factor, postscale_factor, process_set)
             for each in tensors]
 
 
 def sparse_allreduce_async(tensor, name, op, process_set=global_process_set):
-    """The mean or the sum of a sparse tensor over all workers. Returns a function that waits for it."""
+    """Starts the mean or the sum of a sparse tensor over all workers. Returns a function that waits for the result."""
     if op not in (Average, Sum):
         raise ConfigError(f"expected op of sparse_allreduce_async to be Average or Sum, found {op!r}")
     own = tensor.coalesce()
@@ -459,14 +460,14 @@ def allgather_async(tensor, name=None, process_set=global_process_set):
 
 
 def _of_all(collective, own, name=None, process_set=global_process_set):
-    """A list of numbers of each worker, in front of a collective that these describe."""
+    """Gathers numbers from all workers that describe the next collective; returns one entry per worker."""
     members = _all_of(process_set, collective)
     same_name = _same_name(name, process_set)
     return Handle(members.allgather_async(torch.tensor(own)), lambda result: result.tolist(), same_name).wait()
 
 
 def _rows_of_all(tensor, name=None, process_set=global_process_set):
-    """How many rows each worker has. Errors: ConfigError, for what has none."""
+    """Returns the number of rows of each worker. Errors: ConfigError for a tensor without rows."""
     expect_rows("allgather", tensor)
     return _of_all("allgather", tensor.shape[0], name, process_set)
 
@@ -479,8 +480,8 @@ def _allgather_of_rows(tensor, rows, process_set=global_process_set):
 
 
 def allgather(tensor, name=None, process_set=global_process_set):
-    """The tensors of all workers, or those of a set, one behind the other along the first dimension, in which they may
-    differ. Autograd differentiates it."""
+    """Concatenates the tensors of all workers, or those of a set, along the first dimension, whose size may differ
+    between workers. Autograd differentiates it."""
     rows = _rows_of_all(tensor, name, process_set)
 
     def own_rows(of_result):
@@ -491,12 +492,12 @@ def allgather(tensor, name=None, process_set=global_process_set):
 
 
 def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
-    """As `allgather_async`, of several tensors."""
+    """As `allgather_async`, for several tensors."""
     return _Handles([allgather_async(each, own, process_set) for each, own in zip(tensors, _names_of_group(name, tensors))])
 
 
 def grouped_allgather(tensors, name=None, process_set=global_process_set):
-    """As `allgather`, of several tensors."""
+    """As `allgather`, for several tensors."""
     return [allgather(each, name, process_set) for each in tensors]
 
 
@@ -508,7 +509,7 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
 
 
 def _alltoall_async(tensor, splits, name, process_set):
-    """With the numbers of rows that come from each worker."""
+    """The result also has the number of rows received from each worker."""
     expect_rows("alltoall", tensor)
     own, members = host_values(tensor), process_set.members()
     count = members.size
@@ -532,8 +533,8 @@ def _alltoall_async(tensor, splits, name, process_set):
 
 
 def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
-    """Sends rows of a tensor to each worker, `splits[r]` of them to worker r, or equally many; returns those that have
-    come, by sender, and with `splits` also their numbers. Autograd differentiates it."""
+    """Sends `splits[r]` rows of a tensor to each worker r, or an equal number to each. Returns the received rows,
+    ordered by sender, and with `splits` also their counts. Autograd differentiates it."""
     received = []
 
     def exchanged(each):
@@ -550,8 +551,8 @@ def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
 
 def reducescatter(tensor, name=None, compression=Compression.none, op=Average, process_set=global_process_set,
                   prescale_factor=1.0, postscale_factor=1.0):
-    """This worker's rows of the mean, or the sum, of a tensor over all workers, or those of a set; the first ones have one
-    row more where they cannot be divided equally. Autograd differentiates it."""
+    """Returns this worker's rows of the mean, or the sum, of a tensor over all workers or those of a set. If the rows
+    do not divide equally, the first workers get one row more. Autograd differentiates it."""
     expect_rows("reducescatter", tensor)
     _expect_op_of_rows(op)
 
@@ -560,7 +561,7 @@ def reducescatter(tensor, name=None, compression=Compression.none, op=Average, p
         return _own_rows(reduced, process_set)
 
     def gradient(of_result):
-        factor = prescale_factor * postscale_factor * (process_set.size() if op == Sum else 1)  # as Horovod has it
+        factor = prescale_factor * postscale_factor * (process_set.size() if op == Sum else 1)  # as in Horovod
         return allgather(of_result * factor, name, process_set)
 
     return with_gradient(tensor, scattered, gradient)
@@ -586,14 +587,14 @@ def _own_rows(reduced, process_set):
 
 def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                                 postscale_factor=1.0):
-    """As `reducescatter_async`, of several tensors."""
+    """As `reducescatter_async`, for several tensors."""
     return _Handles([reducescatter_async(each, own, op, process_set, prescale_factor, postscale_factor)
                      for each, own in zip(tensors, _names_of_group(name, tensors))])
 
 
 def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=Average, process_set=global_process_set,
                           prescale_factor=1.0, postscale_factor=1.0):
-    """As `reducescatter`, of several tensors."""
+    """As `reducescatter`, for several tensors."""
     return [reducescatter(each, name, compression, op, process_set, prescale_factor, postscale_factor) for each in tensors]
 
 
@@ -602,14 +603,14 @@ def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_se
     expect_tensor(tensor)
     members, root = _all_of(process_set, "broadcast"), process_set.root(root_rank)
     _names.expect_free("broadcast", name, process_set)
-    # Always named: a root waits for nobody, and would not see that another worker broadcasts something else.
+    # Always named: the root does not wait, so it would not notice that another worker broadcasts something else.
     same_name = _same_name(f"{name or ''} broadcast of {list(tensor.shape)} {tensor.dtype} from {root_rank}", process_set)
     work = _names.begin("broadcast", name, process_set, members.broadcast_async(tensor, root))
     return Handle(work, lambda result: result, same_name)
 
 
 def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
-    """Replaces a tensor by that of worker `root_rank`, by its rank in the job."""
+    """Replaces a tensor by that of worker `root_rank`, a rank in the job."""
     return broadcast_async_(tensor, root_rank, name, process_set).wait()
 
 
@@ -620,7 +621,7 @@ def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set
 
 
 def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
-    """The tensor of worker `root_rank`, by its rank in the job. Autograd differentiates it."""
+    """Returns the tensor of worker `root_rank`, a rank in the job. Autograd differentiates it."""
     def at_root(of_result):
         mean = allreduce(of_result, name=name, process_set=process_set)  # as in Horovod
         return mean if rank() == root_rank else torch.zeros_like(mean)
@@ -629,12 +630,13 @@ def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
 
 
 def barrier(process_set=global_process_set):
-    """Returns when every worker, or every one of a set, has called it."""
+    """Returns once every worker, or every member of the set, has called it."""
     _all_of(process_set, "barrier").barrier()
 
 
 def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
-    """The object of worker `root_rank`, pickled on the way. Errors: ConfigError on all, where it cannot be pickled."""
+    """Returns the object of worker `root_rank`, sent pickled. Errors: ConfigError on all workers if it cannot be
+    pickled."""
     content, error = pickled(obj, rank()) if rank() == root_rank else (None, None)
     length = int(broadcast(torch.tensor([0 if content is None else len(content)]), root_rank, name, process_set))
     content = broadcast_(torch.zeros(length, dtype=torch.uint8) if content is None else content, root_rank,
@@ -645,15 +647,15 @@ def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set
 
 
 def allgather_object(obj, name=None):
-    """The objects of all workers, by rank. Errors: as of `broadcast_object`."""
+    """Returns the objects of all workers, by rank. Errors: those of `broadcast_object`."""
     content, _ = pickled(obj, rank())
     rows = _rows_of_all(content, name)
     return [unpickled(part) for part in _allgather_of_rows(content, rows).wait().split(rows)]
 
 
 def broadcast_parameters(params, root_rank=0):
-    """Gives tensors the values of one worker: those of a dict, such as `model.state_dict()`, or of a list with or without
-    names, such as `model.named_parameters()` and `model.parameters()`."""
+    """Copies the tensors of worker `root_rank` to all workers. `params` is a dict such as `model.state_dict()`, or a
+    list with or without names such as `model.named_parameters()` and `model.parameters()`."""
     values = [params[name] for name in sorted(params)] if isinstance(params, dict) else list(params)
     for each in values:
         value = each[1] if isinstance(each, tuple) else each
@@ -661,30 +663,31 @@ def broadcast_parameters(params, root_rank=0):
             broadcast_(value.data, root_rank)
 
 
-def broadcast_optimizer_state(optimizer, root_rank=0, model=None):  # noqa: ARG001 (Horovod makes a state by it)
-    """Gives an optimizer the state of that of one worker."""
+def broadcast_optimizer_state(optimizer, root_rank=0, model=None):  # noqa: ARG001 (Horovod builds a state with it)
+    """Copies the state of an optimizer from worker `root_rank` to all workers."""
     state = broadcast_object(optimizer.state_dict(), root_rank)
     if rank() != root_rank:
         optimizer.load_state_dict(state)
 
 
 def join(device=-1):  # noqa: ARG001
-    """This worker has no more steps to take: it contributes nothing to those of the others, and zeros to their `allreduce`,
-    until all have joined. Returns the rank of the last to join.
+    """Reports that this worker takes no further steps. Until all workers have joined, it contributes nothing to the
+    steps of the others and zeros to their `allreduce`. Returns the rank of the last worker to join.
 
-    The next call of the others is a step of a distributed optimizer, or `join`: they learn by it that this worker has
-    joined. Errors: ConfigError, where it is another collective.
+    The next call of the other workers must be a step of a distributed optimizer or `join`: they learn from it that this
+    worker has joined. Errors: ConfigError if it is another collective.
     """
     since = time.monotonic()
     with _explained():
         contribute_nothing(_own_job())
     barrier()
-    waits = _of_all("join", int(1e9 * (time.monotonic() - since)))  # of each worker, until the last one came
+    waits = _of_all("join", int(1e9 * (time.monotonic() - since)))  # for each worker, the time until the last worker joined
     return min(range(size()), key=waits.__getitem__)
 
 
 class SyncBatchNorm(torch.nn.SyncBatchNorm):
-    """BatchNorm whose mean and variance in training are those of the batches of all workers, which call it equally often."""
+    """BatchNorm that in training uses the mean and variance of the batches of all workers, which call it equally
+    often."""
 
     def forward(self, batch):
         """batch: [samples, channels, ...]."""
@@ -695,16 +698,16 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
                          backward_passes_per_step=1, op=Average, gradient_predivide_factor=1.0,
                          num_groups=0, groups=None, sparse_as_dense=False,  # noqa: ARG001
                          process_set=global_process_set):
-    """An optimizer whose `step` first replaces gradients by their mean over all workers.
+    """Makes the optimizer replace gradients by their mean over all workers at the start of each `step`.
 
-    It is the optimizer itself, of a class that derives from its own. A parameter without a gradient counts as one whose
-    gradient is zero. Those that all workers unfreeze or add later are reduced, too, from the next step on; broadcast the
-    values of added ones.
+    Returns the same object, with a class derived from its own. A parameter without a gradient counts as having a zero
+    gradient. Parameters that all workers unfreeze or add later are also reduced from the next step on; the script
+    broadcasts the values of added ones.
 
-    backward_passes_per_step: how often the script calls backward before a step, whose gradient is the sum of these
-                              passes, as Horovod has it: a script divides its losses by that number.
-    num_groups, groups, sparse_as_dense: change nothing: all gradients are one dense vector.
-    process_set: whose workers take the mean; other workers step by themselves.
+    backward_passes_per_step: number of backward passes before a step. The gradient of the step is their sum, as in
+                              Horovod, so the script divides its losses by this number.
+    num_groups, groups, sparse_as_dense: have no effect: all gradients are one dense vector.
+    process_set: the workers that take the mean; other workers step on their own.
     """
     expect_whole_steps(optimizer)
     if op not in (Average, Sum):

@@ -3,8 +3,9 @@
     trainer = lightning.Trainer(accelerator="cpu", devices=1, strategy=SyncopateStrategy(scheme="esync"))
     trainer.fit(model, DataLoader(dataset, batch_size=64, shuffle=True))
 
-Started by `syncopate run -n 2 -- python3 train.py`, torchrun, mpirun or srun: each process is a worker, and Lightning
-starts none. For scripts of package `lightning`, and of `pytorch_lightning` where they import it first.
+Start it with `syncopate run -n 2 -- python3 train.py`, torchrun, mpirun or srun: each process is a worker, and
+Lightning starts no processes. Works with package `lightning`, and with `pytorch_lightning` if the script imports that
+first.
 """
 import contextlib
 import warnings
@@ -27,32 +28,32 @@ from syncopate_torch.training.torch_optimizers import expect_whole_steps
 
 
 _PRECISIONS = ("32-true", "bf16-mixed")
-# Hooks that come in each step of a worker: what they log is its own.
+# Hooks that run in each step of a worker: values that they log are the worker's own.
 _HOOKS_OF_STEPS = {"on_train_batch_start", "on_before_zero_grad", "on_before_backward", "on_after_backward",
                    "on_before_optimizer_step", "on_train_batch_end", "on_validation_batch_start", "on_validation_batch_end",
                    "on_test_batch_start", "on_test_batch_end"}
-# Of a checkpoint: the number of workers.
+# Checkpoint key of the number of workers.
 _WORKERS = "syncopate_workers"
-# What a `ModelCheckpoint` knows of the files that it has written.
+# Attributes of a `ModelCheckpoint` that describe the files it has written.
 _PATHS = ("best_model_path", "last_model_path", "kth_best_model_path", "best_k_models")
 
 
 class SyncopateStrategy(ParallelStrategy):
-    """Trains one replica on each worker of a job, as its scheme says.
+    """Trains one replica on each worker of a job, with the job's scheme.
 
     - The training loader gets the order of the job (`Job.sampler`): its batch size is that of one worker, and all
-      workers together take every sample once an epoch. Loaders for tests are divided, each sample on one worker.
+      workers together take every sample once per epoch. Loaders for tests are divided: each sample goes to one worker.
     - At the end of an epoch, before a test and before a checkpoint all workers wait for each other
-      (`DistributedOptimizer.align`), and have equal replicas but in `local`, `downpour`, `easgd`. Worker 0 writes
-      checkpoints.
-    - What `self.log` collects over an epoch with `sync_dist=True` is the mean over the samples of all workers. Within a
-      step, `sync_dist` leaves a value as it is: workers take different numbers of steps. Metrics of torchmetrics
-      count the samples of all workers.
+      (`DistributedOptimizer.align`). Their replicas are then equal, except in `local`, `downpour` and `easgd`. Worker 0
+      writes checkpoints.
+    - A value that `self.log` collects over an epoch with `sync_dist=True` is the mean over the samples of all workers.
+      Within a step `sync_dist` does not change a value, because workers take different numbers of steps. Metrics of
+      torchmetrics count the samples of all workers.
 
     scheme, options: as in `syncopate_torch.init`.
-    weight: of a batch, in the mean over workers: a function of the batch, such as its number of tokens [the samples
-            that Lightning finds in it].
-    Errors: ConfigError, for what Lightning would do that no job can; those of `init`.
+    weight: function that returns the weight of a batch in the mean over workers, such as its number of tokens [the
+            number of samples that Lightning finds in the batch].
+    Errors: ConfigError for features of Lightning that a job cannot support; those of `init`.
     """
 
     strategy_name = "syncopate"
@@ -67,23 +68,23 @@ class SyncopateStrategy(ParallelStrategy):
         self._scheme = scheme_of(self.job)
         self._weight = weight or _samples_of
         self._trainer, self._loader = None, None
-        self._divides = False  # the samples of loaders
-        self._place = (0, 0)  # of the training loader: the epoch, and the batches taken of it
+        self._divides = False  # True if this strategy divides the samples of loaders
+        self._place = (0, 0)  # position of the training loader: (epoch, batches taken from it)
         self._makes_optimizers = False
-        self._optimizer = None  # of the job; once
+        self._optimizer = None  # the optimizer of the job; made once
         self._steps_since_alignment = False
         self._in_step = False
-        self.is_failing = False  # by an exception of this worker: it does nothing together with others
-        self._saved_by = self.job.size  # workers, of the checkpoint that a fit begins with
+        self.is_failing = False  # after an exception this worker takes part in no collective
+        self._saved_by = self.job.size  # number of workers that wrote the checkpoint from which fit resumes
         self._sent, self._log_dirs = None, {}
         self._samples, self._first_samples = 0, 0  # of the batches since the last step
         self._batch_samples, self._scale = 0, 1  # of the last batch
 
-    # Where the model is.
+    # Devices.
 
     @property
     def root_device(self):
-        """Of several devices, that of this worker's place on its host."""
+        """The device of this worker: its local rank selects among several devices."""
         return self.parallel_devices[self.job.local_rank % len(self.parallel_devices)]
 
     def model_to_device(self):
@@ -95,10 +96,10 @@ class SyncopateStrategy(ParallelStrategy):
 
     @property
     def is_distributed(self):
-        """Lightning then reduces what `self.log` collects with `sync_dist=True`."""
+        """If True, Lightning reduces the values that `self.log` collects with `sync_dist=True`."""
         return self.job.size > 1
 
-    # The life of a training.
+    # Setup and the training loop.
 
     def setup_environment(self):
         if self.root_device.type == "cpu" and len(self.parallel_devices) not in (1, self.job.size):
@@ -111,7 +112,7 @@ class SyncopateStrategy(ParallelStrategy):
         self._trainer = trainer
         connector = trainer._accelerator_connector
         self._divides = connector.use_distributed_sampler and not trainer.predicting
-        if self._divides:  # Lightning would repeat samples; it divides those of a prediction
+        if self._divides:  # Lightning's sampler would repeat samples; Lightning divides those of a prediction
             connector.use_distributed_sampler = False
         super().setup(trainer)
         for module in self.model.modules():
@@ -128,7 +129,7 @@ class SyncopateStrategy(ParallelStrategy):
         self._makes_optimizers = True
         super().setup_optimizers(trainer)
         self._makes_optimizers = False
-        # In place of None Lightning has an optimizer without parameters.
+        # If configure_optimizers returns None, Lightning makes an optimizer without parameters.
         found = sum(len(each.param_groups) > 0 for each in self.optimizers)
         if found != 1:
             raise ConfigError(f"SyncopateStrategy trains with one optimizer of configure_optimizers, found {found}; give one "
@@ -155,8 +156,8 @@ class SyncopateStrategy(ParallelStrategy):
 
     @property
     def distributed_optimizer(self):
-        """The job's `DistributedOptimizer`, from `on_train_start` on: for `Job.scheduler`, `samples` and so on. All
-        workers ask for it first at the same place."""
+        """The job's `DistributedOptimizer`, available from `on_train_start` on, for example for `Job.scheduler` and
+        `samples`. All workers make the first access at the same place."""
         if self._optimizer is None:
             if isinstance(self.optimizers[0], DistributedOptimizer):
                 self._optimizer = self.optimizers[0]
@@ -169,16 +170,16 @@ class SyncopateStrategy(ParallelStrategy):
         return self._optimizer
 
     def on_train_start(self):
-        if self._resume_loader():  # configure_optimizers asked for the loader, before the checkpoint was read
+        if self._resume_loader():  # configure_optimizers requested the loader before the checkpoint was read
             iter(self._trainer.fit_loop._data_fetcher)
         self._expect_epochs()
-        _ = self.distributed_optimizer  # made with all workers
+        _ = self.distributed_optimizer  # all workers make it together
         self._trainer.callbacks.insert(0, FirstCallback(self))
         self._clip_means()
         self._share_log_dir()
 
     def _expect_epochs(self):
-        """Errors: ConfigError, where the trainer counts the steps of a worker, and the scheme gives each its own."""
+        """Errors: ConfigError if the trainer counts steps and the scheme gives workers different numbers of steps."""
         trainer = self._trainer
         if self.job.size == 1 or self._scheme.in_lockstep or trainer.fast_dev_run:
             return
@@ -220,8 +221,8 @@ class SyncopateStrategy(ParallelStrategy):
                               "torch.utils.data.ConcatDataset, or give one dataset samples of all")
 
     def _expect_no_length(self):
-        """Errors: ConfigError, where the trainer or the script asks for a part of an epoch or its length, and samples are
-        leased."""
+        """Errors: ConfigError if samples are leased and the trainer or the script needs the length or a fraction of an
+        epoch."""
         trainer = self._trainer
         for found, name in (
                 (isinstance(trainer.limit_train_batches, float) and trainer.limit_train_batches != 1.0,
@@ -234,8 +235,8 @@ class SyncopateStrategy(ParallelStrategy):
                                   "SyncopateStrategy(options={\"data-order\": \"fixed\"}), or leave it out")
 
     def _resume_loader(self):
-        """Goes to the place of a fit that a checkpoint begins; later epochs follow by themselves. True where it was
-        another one."""
+        """Moves the loader to the position at which a checkpoint resumes fit; later epochs follow by themselves.
+        Returns True if the position changed."""
         loop = self._trainer.fit_loop
         epochs, batches = loop.epoch_progress.current, loop.epoch_loop.batch_progress
         if epochs.started == epochs.processed:
@@ -251,32 +252,33 @@ class SyncopateStrategy(ParallelStrategy):
         if has_length(order) and place[1] > 0 and self._saved_by != self.job.size:
             raise ConfigError(f"the checkpoint was saved in the middle of an epoch by {self._saved_by} workers, found "
                               f"{self.job.size}: start as many, or go on from the end of an epoch")
-        if has_length(order):  # it is resumable, though not by the methods that Lightning looks for
+        if has_length(order):  # the loader can resume, but not by the methods that Lightning looks for
             warnings.filterwarnings("ignore", "You're resuming from a checkpoint that ended before the epoch ended")
         resume_order(self._loader, *place)
         return True
 
     def on_validation_start(self):
-        """Before callbacks exchange the weights for averages: a wait for other workers in between would take these."""
+        """Aligns before callbacks swap weights for averages: a later alignment would use the averages as weights."""
         self._align("a validation")
 
     def end_loops(self):
-        """Waits for the loops of all workers; the module then holds the model of the job."""
+        """Waits for the loops of all workers; the module then holds the job's model."""
         self._align("the end of training")
         self.distributed_optimizer.finish()
 
     def on_train_end(self):
-        if self._scheme.synchronizes:  # callbacks have replaced the weights of the job by what each worker has averaged
+        if self._scheme.synchronizes:  # callbacks have replaced the job's weights by averages of each worker
             self.job.broadcast_parameters(self.model)
         self._share_paths()
 
     def _share_log_dir(self):
-        """`Trainer.log_dir` broadcasts a text, or None, which is the same in each step: from here on a step sends none."""
+        """Stores the result of `Trainer.log_dir`, which broadcasts the same string or None in each step: later steps
+        use it."""
         shared = self._trainer.log_dir
         self._log_dirs = {self._sent: shared}
 
     def _share_paths(self):
-        """Of the checkpoints that worker 0 has written: their names have its number of steps."""
+        """Copies the checkpoint paths of worker 0 to all workers: its files are named by its number of steps."""
         saves = [each for each in self._trainer.callbacks if isinstance(each, ModelCheckpoint)]
         for each, paths in zip(saves, self.broadcast([[getattr(each, name) for name in _PATHS] for each in saves])):
             for name, path in zip(_PATHS, paths):
@@ -286,7 +288,7 @@ class SyncopateStrategy(ParallelStrategy):
         if isinstance(exception, KeyboardInterrupt) and self._optimizer is not None:
             self._optimizer.abandon(exception)  # Lightning ends the script as if it had no error
 
-    # A step.
+    # Steps.
 
     def training_step(self, *args, **kwargs):
         samples = self._expected_weight(args[0] if args else next(iter(kwargs.values())))
@@ -331,13 +333,13 @@ class SyncopateStrategy(ParallelStrategy):
         return self._trainer.accumulate_grad_batches > 1 and self.lightning_module.automatic_optimization
 
     def backward(self, closure_loss, *args, **kwargs):
-        """Of several batches that are accumulated, each counts by its weight, also where they are fewer than usual:
-        their gradients come as multiples of the first one's, and `_gradients_are_there` divides them."""
+        """Scales the loss so that each accumulated batch counts by its weight, also if fewer batches than usual
+        accumulate. Gradients are relative to the weight of the first batch; `_gradients_are_there` divides them."""
         if self._accumulates:
             closure_loss = closure_loss * (self._trainer.accumulate_grad_batches * self._scale)
         return super().backward(closure_loss, *args, **kwargs)
 
-    def optimizer_step(self, optimizer, closure, model=None, **kwargs):  # noqa: ARG002 (there is one)
+    def optimizer_step(self, optimizer, closure, model=None, **kwargs):  # noqa: ARG002 (there is only one)
         module = model or self.lightning_module
 
         def gradients():
@@ -348,11 +350,11 @@ class SyncopateStrategy(ParallelStrategy):
         result = self.precision_plugin.optimizer_step(Stepper(self), model=module, closure=gradients, **kwargs)
         epoch = self._trainer.fit_loop.epoch_loop
         if module.automatic_optimization and epoch._num_ready_batches_reached():
-            self._align("the end of an epoch")  # before a scheduler changes the rate
+            self._align("the end of an epoch")  # before a scheduler changes the learning rate
         return result
 
     def _gradients_are_there(self, module):
-        """After the backward passes, before hooks and clipping."""
+        """Runs after the backward passes, before hooks and clipping."""
         if self._accumulates and self._samples > 0:
             with torch.no_grad():
                 for parameter in module.parameters():
@@ -362,7 +364,8 @@ class SyncopateStrategy(ParallelStrategy):
             self.distributed_optimizer.synchronize(weight=self._samples)
 
     def _clip_means(self):
-        """A module that steps itself clips by `clip_gradients`, too, which no hook precedes."""
+        """Also synchronizes before `clip_gradients` if the module has manual optimization: no hook runs before that
+        call."""
         clip = self.precision_plugin.clip_gradients
 
         def clip_means(optimizer, clip_val=0.0, *arguments, **options):
@@ -373,19 +376,20 @@ class SyncopateStrategy(ParallelStrategy):
         self.precision_plugin.clip_gradients = clip_means
 
     def _weight_of_step(self):
-        """Of all batches since the last step; of the last batch, where a module that steps itself takes several."""
+        """Returns the weight of all batches since the last step, or of the last batch if a manual step follows another
+        one."""
         return self._samples or self._batch_samples
 
     def take_step(self):
-        """After `_gradients_are_there`."""
+        """Takes a step; runs after `_gradients_are_there`."""
         weight, self._samples = self._weight_of_step(), 0
         self._steps_since_alignment = True
         self.distributed_optimizer.step(weight=weight)
 
-    # What workers do together. Lightning does it on all of them, or on none.
+    # Collectives. Lightning calls them on all workers or on none.
 
     def _align(self, place):
-        """Waits for all workers, unless they have done so since the last step."""
+        """Waits for all workers, unless no step has followed the last alignment."""
         if self._steps_since_alignment and not self.is_failing:
             self._steps_since_alignment = False
             self._optimizer.align(place)
@@ -396,12 +400,14 @@ class SyncopateStrategy(ParallelStrategy):
                               "an epoch")
 
     def reduce(self, tensor, group=None, reduce_op="mean"):  # noqa: ARG002 (all workers)
-        """The reduction of a tensor over all workers; within a step of a loop, and in the hooks of one, this worker's own."""
+        """Reduces a tensor over all workers; within a step, and in the hooks of a step, returns this worker's own
+        tensor."""
         in_step = self._in_step or getattr(self.lightning_module, "_current_fx_name", None) in _HOOKS_OF_STEPS
         return tensor if in_step else self._reduced(tensor, reduce_op)
 
     def reduce_boolean_decision(self, decision, all=True):  # noqa: A002 (Lightning's name)
-        """Of a callback, whose hooks all workers come to together: whether all have decided so, or any."""
+        """Combines a decision of a callback whose hooks all workers run together: True if all, or any, of them decided
+        so."""
         agree = int(self._reduced(torch.tensor(int(decision)), "sum"))
         return agree == (1 if self.is_failing else self.job.size) if all else agree > 0
 
@@ -412,10 +418,10 @@ class SyncopateStrategy(ParallelStrategy):
         mean = name in ("mean", "avg")
         self._align("a reduction")
         reduced = self.job.allreduce(tensor.detach().clone(), "sum" if mean else name)
-        return reduced / self.job.size if mean else reduced  # of counts, too, it is no whole number
+        return reduced / self.job.size if mean else reduced  # the mean of counts is also not an integer
 
     def barrier(self, name=None):
-        """Within a step it does nothing."""
+        """Waits for all workers; within a step it has no effect."""
         if not self._in_step and not self.is_failing:
             self._align(f"barrier {name}")
             self.job.barrier()
@@ -431,7 +437,7 @@ class SyncopateStrategy(ParallelStrategy):
         return shared_object(self.job.everyone, obj, src)
 
     def all_gather(self, tensor, group=None, sync_grads=False):  # noqa: ARG002 (all workers)
-        """The tensors of all workers, which have one shape, along a new first dimension."""
+        """Stacks the tensors of all workers, which have the same shape, along a new first dimension."""
         if sync_grads:
             raise ConfigError("all_gather(sync_grads=True) is not supported by SyncopateStrategy; compute the loss of "
                               "each worker's own samples")
@@ -440,7 +446,7 @@ class SyncopateStrategy(ParallelStrategy):
         return torch.stack(self.job.allgather(tensor)).to(tensor.device)
 
     def _gather_all(self, tensor, group=None):  # noqa: ARG002 (all workers)
-        """The tensors of all workers, by rank, whose shapes may differ: for torchmetrics."""
+        """Gathers the tensors of all workers by rank, for torchmetrics. Their shapes may differ."""
         self._expect_no_step("a metric's compute")
         self._align("a metric")
         shapes = self.job.allgather(torch.tensor(tensor.shape, dtype=torch.int64)) if tensor.dim() else []
@@ -451,7 +457,7 @@ class SyncopateStrategy(ParallelStrategy):
         return [part[tuple(slice(0, int(length)) for length in shape)].to(tensor.device)
                 for part, shape in zip(parts, shapes or [()] * len(parts))]
 
-    # Checkpoints: worker 0 writes them.
+    # Checkpoints. Worker 0 writes them.
 
     def lightning_module_state_dict(self):
         self._align("a checkpoint")
@@ -474,7 +480,8 @@ class SyncopateStrategy(ParallelStrategy):
 
 @contextlib.contextmanager
 def _all_to_train(module, callbacks):
-    """In the block nothing is frozen, where a callback unfreezes layers later: the job trains what it begins with."""
+    """Unfreezes all layers within the block if a callback unfreezes some later: the job trains the initial
+    parameters."""
     unfreezes = any(isinstance(each, BaseFinetuning) for each in callbacks)
     frozen = [each for each in module.parameters() if unfreezes and not each.requires_grad and each.dtype == torch.float32]
     for each in frozen:
@@ -493,6 +500,6 @@ def _has_statistics(module):
 def _samples_of(batch):
     try:
         return extract_batch_size(batch)
-    except Exception as error:  # of several classes in several versions
+    except Exception as error:  # the class depends on the version
         raise ConfigError(f"Lightning finds no number of samples in a batch of {type(batch).__name__}; pass "
                           "SyncopateStrategy(weight=...), a function of the batch") from error

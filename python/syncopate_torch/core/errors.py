@@ -1,13 +1,13 @@
-"""What the library raises: one class only where somebody acts on the difference. Messages are one line each."""
+"""The errors of the library: a separate class exists only if callers act on the difference. Messages are one line."""
 import collections
 
 
 class Error(RuntimeError):
-    """Everything that Syncopate raises derives from this."""
+    """The base class of all errors that Syncopate raises."""
 
 
 class ConfigError(Error, ValueError):
-    """Something impossible or contradictory: an option, an argument, an order of calls."""
+    """An invalid or contradictory option, argument or order of calls."""
 
 
 class DataError(Error):
@@ -15,19 +15,19 @@ class DataError(Error):
 
 
 class PeerLost(Error):
-    """Another process of the job has died, or its connection broke."""
+    """Another process of the job has died, or the connection to it is broken."""
 
 
 class TimedOut(Error):
-    """A deadline passed. The message names who was missing."""
+    """A time limit has passed. The message names the missing worker."""
 
 
 class NotFinite(Error):
-    """A gradient is not a number, and the job was to stop there."""
+    """A gradient is not finite, and the job is configured to stop in this case."""
 
 
 class ProtocolError(Error):
-    """Another process speaks another version, or sent damaged bytes."""
+    """Another process uses another protocol version, or sent damaged bytes."""
 
 
 class Cancelled(Error):
@@ -42,14 +42,14 @@ _of_operations = collections.deque(maxlen=16)
 
 
 def keep_of_operation(error):
-    """For `error_behind`: torch may show an error of an operation as a RuntimeError of its own."""
+    """Stores an error for `error_behind`: torch may raise an error of an operation as its own RuntimeError."""
     if isinstance(error, Error):
         _of_operations.append(error)
 
 
 def error_behind(error):
-    """The error of Syncopate from which torch has made this one, as in the backward pass of DistributedDataParallel: it has the
-    class that says what happened. None: there is none."""
+    """Returns the Syncopate error that caused an error of torch, for example in the backward pass of
+    DistributedDataParallel; its class identifies the cause. Returns None if there is none."""
     if isinstance(error, Error):
         return error
     text = str(error)

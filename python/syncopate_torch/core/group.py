@@ -1,4 +1,4 @@
-"""Collectives of all workers of a job, or of some."""
+"""Collectives of all workers of a job, or of some of them."""
 import collections
 import ctypes
 import sys
@@ -18,21 +18,21 @@ OPERATIONS = {"sum": 0, "product": 1, "min": 2, "max": 3, "and": 4, "or": 5, "xo
 
 _TAGS = 4096  # of the messages between two members
 
-# Others may be wrappers around tensors.
+# Other types may be wrappers around tensors.
 _HAVE_MEMORY = (torch.Tensor, torch.nn.Parameter)
 
-# Operations whose works have gone before they ended: their handles, and what they read and write.
+# Operations that outlive their `Work`: their handles, and the memory that they read and write.
 _going_on = collections.deque()
 
 
 class Work:
-    """A collective that goes on while its caller does something else; so do a send and a receive. One that nobody keeps
-    goes on, too, but for a receive."""
+    """A collective, a send or a receive that runs in the background. If its `Work` is dropped, the operation still
+    completes, except for a receive."""
 
     def __init__(self, handle, result=None, host=None, keeps=None, goes_on=True):
-        """keeps: what else the operation uses. goes_on: also without this object."""
+        """keeps: further objects that the operation uses. goes_on: True if the operation outlives this object."""
         self._handle, self._result, self._host = handle, result, host
-        # With what the collective uses, until it has ended.
+        # Holds the memory that the operation uses until it has ended.
         self._free = weakref.finalize(self, _free, handle, [result, host, keeps] if goes_on else [])
 
     @property
@@ -44,7 +44,7 @@ class Work:
         return bool(library.call("work_is_done", self._handle))
 
     def wait(self):
-        """The tensor with the result, once the collective has ended. Errors: those of the collective."""
+        """Waits for the collective and returns the tensor with its result. Errors: those of the collective."""
         library.wait(self._handle)
         if self._host is not None and self._host.data_ptr() != self._result.data_ptr():
             with changing([self._result]), torch.no_grad():
@@ -54,13 +54,14 @@ class Work:
         return self._result
 
     def source(self):
-        """The sender, once a receive has ended; else None."""
+        """The sender of a receive that has ended; else None."""
         rank = library.call("work_source", self._handle)
         return None if rank == library.ANY else rank
 
 
 def _free(handle, memory):
-    """Of a work that has gone. An operation that has not ended keeps its memory until another work goes."""
+    """Frees the handle of a dropped `Work`. If its operation is still running, its memory is kept until a later
+    call."""
     if memory:
         _going_on.append((handle, memory))
     else:
@@ -69,7 +70,7 @@ def _free(handle, memory):
         try:
             each = _going_on.popleft()
         except IndexError:
-            return  # another thread looks at them, too
+            return  # another thread has taken it
         if library.call("work_is_done", each[0]):
             library.call("work_free", each[0])
         else:
@@ -77,27 +78,27 @@ def _free(handle, memory):
 
 
 class Group(Uncopyable):
-    """Some workers of a job, or all of them.
+    """Some or all workers of a job.
 
-    Every member calls the collectives of one group in the same order, with the same types and shapes. Those of `_async`
-    return a `Work` at once; they are carried out one after the other, and what they read and write stays as it is until
-    they have ended. Those of several groups go on beside each other, and so does what one worker sends to another.
-    Workers are named by their ranks in the group.
+    Every member calls the collectives of one group in the same order, with the same types and shapes. An `_async` call
+    returns a `Work` at once. The collectives of a group run one after the other; do not change what they read or write
+    until they have ended. Those of several groups run concurrently, and so do sends and receives between workers.
+    Workers are identified by their ranks in the group.
 
-    Threads: collectives of one group one at a time, while other threads use other groups, or the job; sends and
-             receives any.
-    Errors:  PeerLost, TimedOut (another worker has ended, or has not come within the limit); ConfigError, for ranks,
-             types and operations that are impossible, and in a forked process.
+    Threads: one collective of a group at a time; other threads may use other groups or the job. Any thread may send and
+             receive.
+    Errors:  PeerLost and TimedOut if another worker has ended or has not arrived within the time limit; ConfigError for
+             invalid ranks, types and operations, and in a forked process.
     """
 
     def __init__(self, job, opened):
         """opened: an `EveryoneInJob` or an `OpenedGroup`."""
-        self._job = job  # leaves after this
+        self._job = job  # keeps the job until after this object
         self._opened = opened
 
     @property
     def handle(self):
-        """Of the C interface."""
+        """The handle of the C interface."""
         return self._opened.handle
 
     @property
@@ -111,10 +112,10 @@ class Group(Uncopyable):
         return library.call("group_size", self.handle)
 
     def allreduce(self, tensor, op="sum"):
-        """Replaces a tensor by its reduction over all members, the same bits on each, and returns it.
+        """Replaces a tensor by its reduction over all members and returns it. The bits are the same on each member.
 
-        tensor: of float32, float64, float16, bfloat16, int8, uint8, int32 or int64.
-        op:     "sum", "product", "min", "max", and for integers "and", "or", "xor" of their bits.
+        tensor: dtype float32, float64, float16, bfloat16, int8, uint8, int32 or int64.
+        op:     "sum", "product", "min", "max"; for integers also the bitwise "and", "or", "xor".
         """
         return self.allreduce_async(tensor, op).wait()
 
@@ -124,13 +125,14 @@ class Group(Uncopyable):
         return self._work(self._made("allreduce", host.data_ptr(), *values(host), operation(op)), tensor, host)
 
     def reduce(self, tensor, root=0, op="sum"):
-        """Replaces a tensor by its reduction on member `root`, and returns it; that of the others stays."""
+        """Replaces a tensor by its reduction on member `root` and returns it; the tensors of other members do not
+        change."""
         host = host_values_to_change(tensor)
         return self._work(self._made("reduce", host.data_ptr(), *values(host), operation(op),
                                      root_among(root, self.size)), tensor, host).wait()
 
     def reduce_scatter(self, tensor, op="sum"):
-        """This member's block of the reduction of a tensor, whose first dimension has the blocks of all members."""
+        """Returns this member's block of the reduction of a tensor; the first dimension has one block per member."""
         host = host_values(tensor)
         if host.dim() == 0 or host.shape[0] % self.size:
             raise ConfigError(f"reduce_scatter needs a first dimension that {self.size} members can divide, found the "
@@ -141,7 +143,7 @@ class Group(Uncopyable):
         return mine.to(tensor.device)
 
     def broadcast(self, tensor, root=0):
-        """Replaces a tensor of any type by that of member `root`, and returns it."""
+        """Replaces a tensor of any type by that of member `root` and returns it."""
         return self.broadcast_async(tensor, root).wait()
 
     def broadcast_async(self, tensor, root=0):
@@ -151,23 +153,23 @@ class Group(Uncopyable):
                           tensor, host)
 
     def allgather(self, tensor):
-        """The tensors of all members, by rank: they have the same type and shape."""
+        """Returns the tensors of all members, by rank. They have the same type and shape."""
         return list(self.allgather_async(tensor).wait().unbind())
 
     def allgather_async(self, tensor):
-        """As `allgather`, but returns a `Work` at once. The result has one more dimension, the ranks, in front."""
+        """As `allgather`, but returns a `Work` at once. The result has an additional first dimension, the ranks."""
         host = host_values(tensor)
         gathered = torch.empty((self.size, *host.shape), dtype=host.dtype, device="cpu")
         return self._work(self._made_of(host, "allgather", host.data_ptr(), bytes_of(host), gathered.data_ptr()), gathered,
                           keeps=host)
 
     def barrier(self):
-        """Returns when every member has called it."""
+        """Returns once every member has called it."""
         self._work(self._made("barrier")).wait()
 
     def send(self, tensor, to, tag=0):
-        """Sends a tensor to one other member, which receives one of the same type and shape under the same tag, a number
-        below 4096. Messages under one tag arrive in order."""
+        """Sends a tensor to one other member, which receives one of the same type and shape with the same tag, a number
+        below 4096. Messages with the same tag arrive in order."""
         self.send_async(tensor, to, tag).wait()
 
     def send_async(self, tensor, to, tag=0):
@@ -177,7 +179,7 @@ class Group(Uncopyable):
         return self._work(self._made("send", host.data_ptr(), bytes_of(host), *place), keeps=host)
 
     def receive(self, tensor, sender=None, tag=0):
-        """Replaces a tensor by that which `sender`, or any member, sends. Returns the sender."""
+        """Replaces a tensor by that sent by `sender`, or by any member if it is None. Returns the sender."""
         work = self.receive_async(tensor, sender, tag)
         work.wait()
         return work.source()
@@ -192,7 +194,7 @@ class Group(Uncopyable):
         return library.made(name, self.handle, *arguments)
 
     def _made_of(self, tensor, *call):
-        """A collective that takes a tensor as bytes."""
+        """Starts a collective that handles a tensor as bytes."""
         say_type(self.handle, tensor)
         return self._made(*call)
 
@@ -201,29 +203,29 @@ class Group(Uncopyable):
 
 
 class EveryoneInJob:
-    """The group of all workers, which the job has. An operation that is under way does not keep the job."""
+    """The job's group of all workers. A running operation does not keep the job."""
 
     def __init__(self, job):
         self._job = weakref.proxy(job)
 
     @property
     def handle(self):
-        """Errors: ConfigError, once this worker has left the job."""
+        """Errors: ConfigError once this worker has left the job."""
         return ctypes.c_void_p(library.call("everyone", self._job.handle))
 
 
 class OpenedGroup:
-    """Closes a group when nobody has it any more: neither a `Group` nor an operation that is under way."""
+    """Closes a group once neither a `Group` nor a running operation uses it."""
 
     def __init__(self, handle):
         self.handle = handle
-        # Not at the end of the script: a thread may use it until this worker leaves.
+        # Not at exit: a thread may use the group until this worker leaves.
         weakref.finalize(self, library.call, "group_close", handle).atexit = False
 
 
 def opened_group(job, ranks=None, timeout=0.0):
-    """The handle of a group of some workers of a job, or of all; a wait takes at most `timeout` seconds, or half an
-    hour. The caller closes it."""
+    """Opens a group of some or all workers of a job and returns its handle, which the caller closes. A wait takes at
+    most `timeout` seconds, half an hour if it is 0."""
     options = library.GroupOptions(size=ctypes.sizeof(library.GroupOptions), wait_seconds=timeout)
     if ranks is not None:
         ranks = [whole("a rank of open_group", rank, job.size - 1) for rank in ranks]
@@ -239,7 +241,7 @@ def operation(name):
 
 
 def values(tensor):
-    """How many values a tensor has, and of which type, as a reduction takes them."""
+    """Returns the number and the type of a tensor's values, as a reduction takes them."""
     if tensor.dtype not in TYPES:
         raise ConfigError(f"a reduction takes tensors of {', '.join(map(str, TYPES))}, found {tensor.dtype}; convert it by "
                           "tensor.to(torch.float32)")
@@ -247,13 +249,13 @@ def values(tensor):
 
 
 def divide(numbers, count):
-    """In place. Integers are rounded towards zero, as those of NCCL are."""
+    """Divides in place. Integers are rounded towards zero, as in NCCL."""
     numbers.div_(count, rounding_mode=None if numbers.is_floating_point() else "trunc")
 
 
 def host_values(tensor):
-    """The values next to each other in the memory of the host: the tensor's own, where they are so already.
-    Errors: ConfigError, for what is no tensor, for a sparse one, and for one that stands for others, such as a DTensor."""
+    """Returns the values contiguous in host memory: the tensor's own memory if it is so already.
+    Errors: ConfigError for an object that is no tensor, a sparse tensor, and a wrapper of others such as a DTensor."""
     expect_tensor(tensor)
     tensor = _with_memory(tensor)
     if tensor.layout != torch.strided:
@@ -262,7 +264,7 @@ def host_values(tensor):
 
 
 def _with_memory(tensor):
-    """The tensor, or that which a functional collective of torch has promised, once it is there."""
+    """Returns the tensor; for one that a functional collective of torch promised, waits for it."""
     if type(tensor) in _HAVE_MEMORY:
         return tensor
     functional = sys.modules.get("torch.distributed._functional_collectives")
@@ -276,13 +278,13 @@ def _with_memory(tensor):
 
 
 def changing(tensors, in_inference=False):
-    """The mode in which tensors may change, whatever that of the thread is: those of torch.inference_mode change in that
-    alone, and so do copies that an operation has made which began `in_inference`."""
+    """Returns the mode in which the tensors may be changed, in any mode of the thread. Tensors made in
+    torch.inference_mode, and copies made by an operation that began `in_inference`, change only in that mode."""
     return torch.inference_mode(in_inference or any(each.is_inference() for each in tensors))
 
 
 def root_among(root, size):
-    """A root's rank. Errors: ConfigError, for one that is none of `size` members."""
+    """Returns a root's rank. Errors: ConfigError if it is none of `size` members."""
     number = number_of(root)
     if number is None or not 0 <= number < size or number != int(number):
         raise ConfigError(f"root {shown(root)} is no worker of this group, which has {size}")
@@ -290,17 +292,17 @@ def root_among(root, size):
 
 
 def receiver_among(name, rank, tag, size):
-    """The other member of a message, among `size`, and the tag. Errors: ConfigError."""
+    """Returns the receiver among `size` members, and the tag. Errors: ConfigError."""
     return whole(f"{name}, a rank in the group,", rank, size - 1), whole("tag", tag, _TAGS - 1)
 
 
 def sender_among(name, rank, tag, size):
-    """The same, where None is any member."""
+    """Returns the sender among `size` members, and the tag; None as rank stands for any member. Errors: ConfigError."""
     return receiver_among(name, rank, tag, size) if rank is not None else (library.ANY, whole("tag", tag, _TAGS - 1))
 
 
 def host_values_to_change(tensor):
-    """The same of a tensor that gets the result. Errors: also for one with fewer values in memory than it shows."""
+    """As `host_values`, for a tensor that gets the result. Errors: also for an expanded tensor."""
     host = host_values(tensor)
     if any(stride == 0 and length > 1 for stride, length in zip(tensor.stride(), tensor.shape)):
         raise ConfigError("a collective takes dense tensors, found an expanded one, whose values share memory: call "
@@ -309,18 +311,18 @@ def host_values_to_change(tensor):
 
 
 def say_type(handle, tensor):
-    """What the next collective of a group takes as bytes: members with tensors of different types get a ConfigError."""
+    """Declares the type that the next collective sends as bytes: members with different types get a ConfigError."""
     say(handle, type_name(tensor.dtype))
 
 
 def say(handle, what):
-    """What the bytes of a group's next collective are, or what its reduction is for, a text of at most 63 bytes: members that
-    say different things get a ConfigError."""
+    """Describes the bytes of a group's next collective, or the use of its reduction, in a text of at most 63 bytes:
+    members with different texts get a ConfigError."""
     library.call("next_type", handle, what.encode())
 
 
 def type_name(dtype):
-    """"float32"."""
+    """Returns the name of a dtype, such as "float32"."""
     return str(dtype).replace("torch.", "", 1)
 
 

@@ -23,11 +23,11 @@ from syncopate_torch.training.summary import gathered, summary_of
 
 
 class Job(Uncopyable):
-    """A worker's membership in a job: see `init`. Leaves at its end, or with `leave`, or at the end of a `with` block, which
-    also finishes its training.
+    """A worker's membership in a job: see `init`. The worker leaves when the object is freed, with `leave`, or at the
+    end of a `with` block, which also finishes the training.
 
-    Threads: one at a time; a `Group` as it says. A forked process (a worker of `DataLoader`) may not use the job of its
-             parent.
+    Threads: one at a time; for a `Group` see there. A forked process (a worker of `DataLoader`) must not use the job of
+             its parent.
     """
 
     def __init__(self, scheme=None, options=None, entry=None, hosts=None, timeout=0.0):
@@ -39,19 +39,19 @@ class Job(Uncopyable):
         watch_exit()
         expect_first_reading()
         self.timeout = timeout
-        self.before_samples = None  # a weak method of the training under way
-        self.scales_loss = False  # a `GradScaler` of the job decides about gradients that are not finite
-        self.batch = None  # the number, and the samples, of the last batch that a loop over a loader of the job took
+        self.before_samples = None  # weak reference to a method of the running training
+        self.scales_loss = False  # True if a `GradScaler` of the job decides about non-finite gradients
+        self.batch = None  # (number, samples) of the last batch that a loop over a loader of the job took
         library.see_signals()
         self._handle = library.made("join", ctypes.byref(joining))
         self._state = JobState()
-        self._first_ends = []  # of trainings that may still be under way
-        #: Leaves the job, once; what was made from it is not to be used after that. A training under way ends before, as
-        #: at the end of the script.
+        self._first_ends = []  # ends of trainings that may still be running
+        #: Leaves the job, once; objects made from it must not be used afterwards. A running training ends first, as at
+        #: the end of the script.
         self.leave = weakref.finalize(self, _leave, self._handle, self._first_ends, os.getpid())
         if not library.call("is_alone", self._handle):
             remember_rank(self.rank)
-        self.hosts = hosts or [""] * self.size  # of each worker: a name, the same for those of one host
+        self.hosts = hosts or [""] * self.size  # host name of each worker, equal for workers of the same host
 
     def __enter__(self):
         return self
@@ -68,7 +68,7 @@ class Job(Uncopyable):
 
     @property
     def handle(self):
-        """Of the C interface. Errors: ConfigError, once this worker has left."""
+        """The handle of the C interface. Errors: ConfigError once this worker has left."""
         if not self.leave.alive:
             raise ConfigError("this worker has left the job; call syncopate_torch.init again")
         return self._handle
@@ -80,8 +80,9 @@ class Job(Uncopyable):
 
     @property
     def interrupted(self):
-        """True once SIGTERM has asked this process to end, by `syncopate run`, Slurm or another launcher. From the first
-        reading on, the signal no longer ends the process by itself; a handler of the script keeps it, and this stays False.
+        """True once `syncopate run`, Slurm or another launcher has asked this process to end with SIGTERM. After the
+        first access the signal no longer ends the process by itself. If the script has its own handler, that stays in
+        place, and this stays False.
 
         Workers may see it at different steps: `finish` waits for the last of them.
         """
@@ -99,24 +100,24 @@ class Job(Uncopyable):
 
     @property
     def local_rank(self):
-        """The rank of this worker among those of its host."""
+        """The rank of this worker among the workers of its host."""
         return library.call("local_rank", self.handle)
 
     @property
     def device(self):
-        """Where this worker trains: the CUDA device of its local rank, several workers on one where there are fewer; without
-        CUDA the CPU. A `torch.device`."""
+        """The device on which this worker trains, a `torch.device`: the CUDA device of its local rank, or the CPU
+        without CUDA. Several workers share a device if there are fewer devices than workers."""
         if not torch.cuda.is_available():
             return torch.device("cpu")
         return torch.device("cuda", self.local_rank % torch.cuda.device_count())
 
     def resume(self):
-        """Before this worker asks for samples: a step under way of its optimizer's `align` uses the job, too."""
+        """Runs before this worker takes samples: a running step of the optimizer's `align` also uses the job."""
         resume = self.before_samples and self.before_samples()
         if resume is not None:
             resume()
 
-    # The collectives of all workers.
+    # Collectives of all workers.
 
     def allreduce(self, tensor, op="sum"):
         """As `Group.allreduce`."""
@@ -143,25 +144,25 @@ class Job(Uncopyable):
         return self.everyone.allgather_async(tensor)
 
     def barrier(self):
-        """Returns when every worker has called it."""
+        """Returns once every worker has called it."""
         self.everyone.barrier()
 
     def open_group(self, ranks, timeout=None):
-        """A `Group` of some workers, by their ranks in the job, this one's among them; member i has rank i in the group.
+        """Opens a `Group` of some workers, given by their ranks in the job; this worker must be one of them. Member i
+        has rank i in the group.
 
-        All of its members call it, with the same ranks; where two groups have two members in common, these open them in
-        the same order. A member waits for others at most `timeout` seconds [half an hour].
+        All members call it with the same ranks. If two groups have two members in common, these open the groups in the
+        same order. A member waits for the others at most `timeout` seconds [half an hour].
         """
         return Group(self, OpenedGroup(opened_group(self, ranks, seconds("timeout", timeout))))
 
     def broadcast_parameters(self, module):
-        """Gives a module, or a dict such as its `state_dict()`, the parameters and buffers of worker 0, of any type.
+        """Copies the parameters and buffers of worker 0, of any type, to a module or a dict such as its `state_dict()`.
 
-        In the middle of a training of this module all workers wait for each other first, as in
-        `DistributedOptimizer.align`, and training goes on from what worker 0 had when it called, under every scheme: so a
-        script that sets parameters itself calls it afterwards. Optimizers keep their states, but a momentum over rounds
-        begins again.
-        Errors: ConfigError, for modules that differ; in a training also those of `align`.
+        While this module is being trained, all workers first wait for each other, as in `DistributedOptimizer.align`.
+        Training then continues, under every scheme, from the values that worker 0 had at its call. A script that sets
+        parameters itself calls this afterwards. Optimizers keep their states, but a momentum over rounds restarts.
+        Errors: ConfigError if the modules differ; during training also those of `align`.
         """
         named = named_tensors(module)
         tensors = [(name, tensor.data) for pairs in named.values() for name, tensor in pairs]
@@ -182,13 +183,16 @@ class Job(Uncopyable):
                 raise ConfigError(f"{name}: {error}") from None
 
     def sampler(self, dataset, batch_size=None, shuffle=True, seed=None, drop_last=False, weights=None):
-        """In the place of DistributedSampler: the order of this worker's share, as `sampler` of a `DataLoader` of one's
-        own, whose batch size is that of this worker and also the option `batch_size` of `DistributedOptimizer`.
+        """Replaces DistributedSampler: returns the order of this worker's share, the `sampler` of the script's own
+        `DataLoader`. The loader's batch size is that of this worker and is also the option `batch_size` of
+        `DistributedOptimizer`.
 
-        dataset:    or a `WeightedRandomSampler`, by which all workers draw together: each draw is trained on once an epoch.
-        weights:    of each sample, to draw as many as the dataset has.
-        batch_size: of all workers: then it is a `batch_sampler`.
-        Errors:     ConfigError, for a dataset without a length, and another order than the job's: see `ShareSampler`.
+        dataset:    a dataset, or a `WeightedRandomSampler` from which all workers draw together; each draw is trained
+                    on once per epoch.
+        weights:    weight of each sample; as many samples are drawn as the dataset has.
+        batch_size: samples of all workers in a step; if given, a `batch_sampler` is returned.
+        Errors:     ConfigError for a dataset without a length, and for an order other than the job's: see
+                    `ShareSampler`.
         """
         without_order({"shuffle": shuffle, "seed": seed, "drop_last": drop_last}, "job.sampler")
         if weights is not None:
@@ -198,37 +202,38 @@ class Job(Uncopyable):
         return IndexSampler(self, samples_of(dataset), draws_of(self, dataset))
 
     def batch_sampler(self, dataset, batch_size):
-        """The order of this worker's share in steps of which all workers together take `batch_size` samples, as
-        `batch_sampler` of a `DataLoader` of one's own. `dataset`: as of `sampler`."""
+        """Returns the order of this worker's share in steps, the `batch_sampler` of the script's own `DataLoader`. All
+        workers together take `batch_size` samples per step. `dataset`: as in `sampler`."""
         return ShareSampler(self, samples_of(dataset), batch_size, draws_of(self, dataset))
 
     def expect_step_size(self, batch_size):
-        """Errors: ConfigError, where neither the optimizer nor a sampler says how many samples a step has."""
+        """Errors: ConfigError if neither the optimizer nor a sampler defines the number of samples in a step."""
         first = self._state.first("sampler")  # later ones may be those of tests
         if batch_size is None and first is not None and first.is_single:
             raise ConfigError("job.sampler(dataset) yields single samples, so the job does not know how many a step has: "
                               "give the optimizer's option batch_size, that of the DataLoader")
 
     def partition_dataset(self, dataset, batch_size, **options):
-        """A `DataLoader` over this worker's share of a dataset, which all workers pass alike.
+        """Returns a `DataLoader` over this worker's share of a dataset; all workers pass the same dataset.
 
-        All workers together take `batch_size` samples in a step, and every sample once in an epoch (`ShareSampler`).
-        One loop over the loader is one epoch. `options` are those of `DataLoader`; a `sampler` may be a
-        `WeightedRandomSampler`, by which all workers draw together.
-        Errors: ConfigError, for a dataset without a length, and options that ask for another order.
+        All workers together take `batch_size` samples in a step, and every sample once per epoch (`ShareSampler`). One
+        loop over the loader is one epoch. `options` are those of `DataLoader`; a `sampler` may be a
+        `WeightedRandomSampler`, from which all workers draw together.
+        Errors: ConfigError for a dataset without a length, and for options that request another order.
         """
         drawn = options.pop("sampler") if isinstance(options.get("sampler"), WeightedRandomSampler) else dataset
         options = without_order(options, "partition_dataset")
         return ShareLoader(dataset, batch_sampler=self.batch_sampler(drawn, batch_size), **options)
 
     def scheduler(self, scheduler, optimizer, every):
-        """Steps a scheduler of torch.optim once for every `every` samples that all workers together have trained on, as
-        `optimizer`, this job's DistributedOptimizer, learns of them: the same pace on fast and on slow devices."""
+        """Steps a scheduler of torch.optim once for every `every` samples on which all workers together have trained,
+        as reported by `optimizer`, this job's DistributedOptimizer. The pace is the same on fast and on slow
+        devices."""
         return SampleScheduler(self, scheduler, optimizer, every)
 
-    def DistributedOptimizer(self, optimizer, module, **options):  # noqa: N802 (the field's own name)
-        """Makes the `syncopate_torch.DistributedOptimizer` of this worker. While one is under way, another one with a module of
-        its own: a `FurtherOptimizer`, whose only option is `batch_size`."""
+    def DistributedOptimizer(self, optimizer, module, **options):  # noqa: N802 (the usual name in the field)
+        """Makes the `syncopate_torch.DistributedOptimizer` of this worker. While one is training, returns a
+        `FurtherOptimizer` for another module; its only option is `batch_size`."""
         last = self._state.last("optimizer")
         if last is None or not last.is_under_way:
             return DistributedOptimizer(self, optimizer, module, **options)
@@ -239,10 +244,11 @@ class Job(Uncopyable):
         return FurtherOptimizer(last.leading, self, optimizer, module, options.get("batch_size"))
 
     def summary(self, everyone=False):
-        """What this worker has trained so far, and how it spent its time: a dict, which `print` shows as a table.
+        """Returns statistics of this worker's training and its use of time so far: a dict that `print` shows as a
+        table.
 
-        everyone: also of the other workers, who all call this together, once they have called `finish`.
-        Errors:   ConfigError, without a DistributedOptimizer.
+        everyone: also those of the other workers; all workers call this together after `finish`.
+        Errors:   ConfigError without a DistributedOptimizer.
         """
         optimizer = self._state.last("optimizer")
         if optimizer is None:
@@ -251,49 +257,51 @@ class Job(Uncopyable):
         return summary_of(gathered(self.everyone, row) if everyone else [row])
 
     def state_dict(self):
-        """What this worker needs to go on in a later job: the module and its optimizer, the place in each dataset,
-        schedulers, loss scales, and the random generators of torch, Python and NumPy. A dict of plain tensors, numbers
-        and lists, which `torch.save` writes and `torch.load` reads, with `weights_only=True` from torch 2 on.
+        """Returns the state that this worker needs to resume in a later job: the module and its optimizer, the position
+        in each dataset, schedulers, loss scales, and the random generators of torch, Python and NumPy. It is a dict of
+        plain tensors, numbers and lists; `torch.save` writes it and `torch.load` reads it, from torch 2 on with
+        `weights_only=True`.
 
-        It asks no other worker. Each saves its own, all of them after the same step or at the end of the same epoch: with
-        states of several moments `DistributedOptimizer` raises a ConfigError.
-        What continues exactly, and what a scheme loses: docs/guides/resuming.md.
+        It does not communicate. Each worker saves its own state, all after the same step or at the end of the same
+        epoch: if the states are of different moments, `DistributedOptimizer` raises a ConfigError.
+        docs/guides/resuming.md describes what resumes exactly, and what each scheme loses.
         """
         return self._state.saved(self.rank, self.size)
 
     def load_state_dict(self, state):
-        """Gives what the script makes from now on the state that the same worker had: call it right after `init`.
+        """Gives the objects that the script makes from now on the state that the same worker had. Call it right after
+        `init`.
 
-        The script then makes the same things in the same order: samplers and loaders, the optimizer, schedulers, loss
-        scales. Random generators get their state with the optimizer. A state of another number of workers gives its
-        model, optimizer, schedulers and epoch, which then begins again.
-        Errors: ConfigError, for another dict than `state_dict` makes, and once a sampler or the optimizer is made.
+        The script then makes the same objects in the same order: samplers and loaders, the optimizer, schedulers, loss
+        scales. The random generators are restored together with the optimizer. A state of a job with another number of
+        workers restores the model, optimizer, schedulers and epoch; that epoch restarts.
+        Errors: ConfigError for a dict that `state_dict` did not make, and once a sampler or the optimizer exists.
         """
         self._state.load(state, self.rank, self.size)
 
     def ends_first(self, end):
-        """`end()` comes before this worker leaves."""
+        """Calls `end()` before this worker leaves."""
         self._first_ends.append(end)
 
     def steps_taken(self):
-        """Those of this worker's training; None before it begins."""
+        """Returns the steps of this worker's training so far; None before it begins."""
         optimizer = self._state.last("optimizer")
         return None if optimizer is None else optimizer.steps_taken
 
     def expect_same_moment(self):
-        """All workers call this before they begin to train. Returns a name of this job, the same on all. Errors: ConfigError,
-        where they have loaded states of several moments."""
+        """Returns a name of this job, the same on all workers, which all call this before they train. Errors:
+        ConfigError if they have loaded states of different moments."""
         return new_name() if self.size == 1 else expect_same_moment(self.everyone, self._state.loaded_moment())
 
     def keep_state(self, kind, owner):
-        """Puts the state of a sampler, an optimizer, a scheduler or a loss scale into that of the job."""
+        """Adds the state of a sampler, an optimizer, a scheduler or a loss scale to the job's state."""
         self._state.keep(kind, owner)
 
 
 @after_waits
 def _leave(handle, first_ends, process):
     if os.getpid() != process:
-        return  # forked: the job is the parent's
+        return  # forked: the job belongs to the parent
     try:
         for end in first_ends:
             end()

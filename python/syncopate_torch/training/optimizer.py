@@ -1,4 +1,4 @@
-"""The optimizer of a training script, whose steps are those of the job."""
+"""The optimizer of a training script; its steps are those of the job."""
 import contextlib
 import ctypes
 import os
@@ -26,39 +26,40 @@ from syncopate_torch.training.torch_optimizers import StandIn, StepSettings, rul
 
 
 class DistributedOptimizer(StandIn):
-    """Takes the place of an optimizer of torch.optim in a training loop: `step` exchanges gradients or parameters with
-    the other workers as the job's scheme says. It is an optimizer of torch.optim, with the groups, the state and the
-    defaults of the one that it takes the place of.
+    """Replaces an optimizer of torch.optim in a training loop: `step` exchanges gradients or parameters with the other
+    workers as the job's scheme requires. It is itself an optimizer of torch.optim and has the groups, the state and the
+    defaults of the replaced one.
 
-    The module starts with the parameters of worker 0. Its parameters and floating buffers become views of flat vectors,
-    until `finish`, and gradients do so in `step`. A parameter that no worker's pass has used has no gradient, and does not
-    move; where some workers have used it, it moves by the mean in which the gradient of the others is zero. The learning
-    rate is that of the optimizer, which schedulers may change at any time; where a parameter server takes the steps, it is
-    that of the beginning.
+    The module starts with the parameters of worker 0. Until `finish`, its parameters and floating-point buffers are
+    views of flat vectors; gradients become views in `step`. A parameter that no worker's backward pass has used has no
+    gradient and does not change. If only some workers used it, the mean counts the gradient of the others as zero. The
+    learning rate is the optimizer's, and schedulers may change it at any time; if a parameter server takes the steps,
+    the initial learning rate applies.
 
-    Every worker makes one, once a job, and is done with `finish`, at the end of a `with` block, or at the end of the
-    script. This waits for the loops of all workers, whose modules then hold the model of the job; after an exception,
-    which leaves the block or the script, it ends the job for all instead.
+    Every worker makes one, once per job. It ends with `finish`, at the end of a `with` block, or at the end of the
+    script: it waits for the loops of all workers, and their modules then hold the job's model. If an exception leaves
+    the block or the script, it ends the job for all workers instead.
 
     scheme, options: as in `init`.
-    batch_size:      samples of a usual step of each worker, the same on all, in a script that does not call
-                     `partition_dataset`. A step of another number says so: `step(weight=n)`.
-    on_round:        gets a dict of what this worker logs of each synchronization round (workers/N.jsonl).
-    Errors:          ConfigError: what the module, the optimizer or the options lack; on all workers, where they have
-                     loaded states (`Job.load_state_dict`) of several moments, or some of them none.
+    batch_size:      samples in a usual step of each worker, the same on all workers, for a script that does not call
+                     `partition_dataset`. A step with another number of samples passes it: `step(weight=n)`.
+    on_round:        called with a dict of the values that this worker logs for each synchronization round
+                     (workers/N.jsonl).
+    Errors:          ConfigError for an unsuitable module, optimizer or option; on all workers, if the states that they
+                     loaded (`Job.load_state_dict`) are of different moments, or only some workers loaded one.
     """
 
     def __init__(self, job, optimizer, module, scheme=None, options=None, batch_size=None, on_round=None):
         _expect_arguments(optimizer, module)
-        # A second replica would take the tensors of the module away from the first one.
+        # A second replica would take the module's tensors from the first one.
         library.call("training_may_start", job.handle)
         batch_size = None if batch_size is None else whole("batch_size", batch_size, MOST_32)
         super().__init__(optimizer)
-        self._job = job  # leaves after this
+        self._job = job  # keeps the job until after this object
         self._module = module
         self._progress = Progress(on_round)
-        self._end = None  # until the training begins
-        self._begun = {}  # what the job began with, of a state that goes on here
+        self._end = None  # None until the training begins
+        self._begun = {}  # initial settings of the job whose state is resumed here
         self._job_name = job.expect_same_moment()
         job.keep_state("optimizer", self)
         self._first_rates, self._first_settings = _rates_of(optimizer), settings_of(optimizer)
@@ -71,19 +72,19 @@ class DistributedOptimizer(StandIn):
         self.skips = given.get("on-nan") == "skip"
         same_scheme = self._begun.get("scheme", self.scheme.name) == self.scheme.name
         if job.size > 1 and self.scheme.shares_steps and not self._begun.get("shares_steps", same_scheme):
-            # The earlier workers had optimizers of their own: one that all have now makes the same steps.
+            # The earlier workers had separate optimizers: with one shared state all take the same steps.
             optimizer.load_state_dict(shared_object(job.everyone, optimizer.state_dict()))
         self._synchronized = SynchronizedLayers(job, module, self.scheme)
         self._weights = given.get("weights", "samples")
-        self._batches_of_job = batch_size is None  # else the script has a loader of its own
+        self._batches_of_job = batch_size is None  # if False, the script has its own loader
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None,
                                 alone=self._is_alone(given), skips=self.skips)
         self._sums = []
-        self._further = []  # optimizers of the job
+        self._further = []  # further optimizers of the job
         self._handle = self._replica.training = self._start(scheme, options, batch_size)
         self._progress.adds_own = job.size == 1 or self.scheme.pulls_some_steps
         self._alignment = Alignment(job, weakref.WeakMethod(self._step_without_samples), self._progress, self.scheme)
-        # The replica lives until then: others may go on, and this worker's replica with them.
+        # The replica lives until `_close`: other workers may continue and still use this worker's replica.
         self._end = weakref.finalize(self, _close, self._handle, self._replica, self._sums, self._alignment, self._progress,
                                      ending_error(), os.getpid())
         self._server_moves_all = library.call("training_server_moves_all", self._training)
@@ -91,15 +92,15 @@ class DistributedOptimizer(StandIn):
         self._hooks = GradientHooks(job, self._replica, self._training, batch_size) if overlaps else None
         self._settings = StepSettings(optimizer) if self.shares_gradients else None
         if self.shares_gradients:
-            # Of gradients, and of overflows: made now, with all workers, since some may use them before
-            # others do.
+            # Means of gradients and of overflows. All workers make them now, because some may use them before others
+            # do.
             self._gradients, self.overflows = self._mean_of_all(), RestingSum(job, 1)
             self._sums += [self._gradients, self.overflows]
         job.ends_first(self._end)
         job.before_samples = weakref.WeakMethod(self._alignment.resume)
 
     def _is_alone(self, options):
-        """Whether gradients stay where they are; hooks of the overlap report them as parts of a vector."""
+        """True if gradients stay where they are. With overlap on, hooks report them as parts of a vector instead."""
         return library.call("is_alone", self._job.handle) == 1 and options.get("overlap") != "on"
 
     def _start(self, scheme, options, batch_size):
@@ -108,7 +109,7 @@ class DistributedOptimizer(StandIn):
         rule, no_rule = rule_of(self.optimizer, self._replica.params)
         begins = {"scheme": self.scheme.name, "shares_steps": self.scheme.shares_steps, "rate": self._first_rates[0] or 0,
                   "rule": rule or default_rule(self.optimizer)}
-        # Rates and momenta of a schedule may differ by now, as may the numbers of steps that each worker has taken.
+        # A schedule may have changed rates and momenta by now, and workers may have taken different numbers of steps.
         self._begun = self._begun if self._begun.get("scheme") == self.scheme.name else begins
         rules, rule_count = library.options(self._begun["rule"])
         settings = library.TrainingOptions(
@@ -122,31 +123,31 @@ class DistributedOptimizer(StandIn):
 
     @property
     def _training(self):
-        """Of the C interface. Errors: ConfigError, once the block has ended."""
+        """The handle of the C interface. Errors: ConfigError once the block has ended."""
         if not self._end.alive:
             raise ConfigError("the block of this optimizer has ended: it takes no further step")
         return self._handle
 
     def zero_grad(self, set_to_none=ZERO_GRAD_SETS_TO_NONE):
-        """Removes the gradients of the module, as torch does from 2.0 on unless it is told otherwise, or sets them to zero."""
+        """Removes the gradients of the module, or sets them to zero; the default is that of the installed torch."""
         self.expect_no_pass("zero_grad")
         self._replica.zero_gradients(set_to_none)
 
     def step(self, closure=None, weight=None):
-        """A step of this worker with the gradients that `backward` has left in the module.
+        """Takes a step of this worker with the gradients that `backward` has left in the module.
 
-        weight: samples of the step, which its gradient weighs in a mean over workers [those of the batch that the loop
-                over `job.partition_dataset` took last; with a loader of one's own those of a usual step; with overlap on
-                those with which its pass began].
-        Returns what `closure`, if any, returns, which computes the gradients.
-        Errors: the error that ended the job; Cancelled, once the user has ended it; ConfigError, after `finish` and for
-        a module that has changed.
+        weight: samples of the step: the weight of its gradient in a mean over workers [the samples of the last batch of
+                the loop over `job.partition_dataset`; with the script's own loader those of a usual step; with overlap
+                on those with which the backward pass began].
+        Returns the result of `closure`, if any, which computes the gradients.
+        Errors: the error that ended the job; Cancelled once the user has ended it; ConfigError after `finish` and for a
+                module that has changed.
         """
         take = self._step_with_hooks if has_step_hooks(self) else self._step_of_loop
         return take(closure, weight)
 
-    # torch would wrap it, for hooks and for its profiler, which costs 30 µs a step, as much again as for the optimizer of
-    # torch.optim inside.
+    # Keeps torch from wrapping it for hooks and its profiler. The wrapper costs 30 µs per step, in addition to the one
+    # of the inner torch.optim optimizer.
     step.hooked = True
 
     def _step_of_loop(self, closure, weight):
@@ -168,7 +169,7 @@ class DistributedOptimizer(StandIn):
     _step_with_hooks = with_step_hooks(_step_of_loop)
 
     def _take(self, weight):
-        """Returns the samples of the step: none where its gradient is skipped, since it is not finite."""
+        """Returns the samples of the step: 0 if its gradient is skipped because it is not finite."""
         if self._replica.is_alone:
             finite = self._replica.grads.is_finite()
             self._replica.called(library.call, "training_step_alone", self._training, weight, finite)
@@ -179,7 +180,7 @@ class DistributedOptimizer(StandIn):
 
     @staticmethod
     def loss_of(closure):
-        """What a closure of `step` returns, if there is one."""
+        """Calls the closure of `step`, if there is one, and returns its result."""
         if closure is None:
             return None
         _expect_closure(closure)
@@ -187,15 +188,15 @@ class DistributedOptimizer(StandIn):
             return closure()
 
     def align(self, place="align"):
-        """Returns when all workers have called it, whatever their numbers of steps: before a test, a checkpoint or
-        another collective in the middle of training, such as after an epoch.
+        """Waits until all workers have called it, even after different numbers of steps. Use it before a test, a
+        checkpoint or another collective in the middle of training, for example after an epoch.
 
-        Meanwhile this worker takes part in the rounds of the others, without samples. All replicas are equal afterwards,
-        but in `local`, `downpour`, `easgd` and `nbssgd` with `commit` `racy`, where each worker keeps what it has.
-        Gradients stay as they are, so it may come between the passes of a step.
+        While it waits, this worker takes part in the rounds of the others without samples. All replicas are equal
+        afterwards, except in `local`, `downpour`, `easgd` and `nbssgd` with `commit` `racy`, where each worker keeps
+        its own. Gradients do not change, so it may be called between the passes of a step.
 
         place: a name for this call, the same on all workers.
-        Errors: ConfigError, when workers call it with several names; those of `step`.
+        Errors: ConfigError if workers pass different names; those of `step`.
         """
         self.expect_no_pass("align")
         if self._job.size == 1:
@@ -210,7 +211,7 @@ class DistributedOptimizer(StandIn):
                 for each in self._further:
                     each.become_equal()
         except BaseException as error:
-            if not isinstance(error, Error):  # of the handler of a signal, in the middle of it
+            if not isinstance(error, Error):  # raised by a signal handler during the call
                 self.abandon(error)
             raise
         self._progress.alignments += 1
@@ -226,28 +227,28 @@ class DistributedOptimizer(StandIn):
         return self
 
     def holds(self, tensors):
-        """Whether some of them are parameters or buffers of one of the job's optimizers."""
+        """True if any of the tensors is a parameter or buffer of one of the job's optimizers."""
         return any(map(self._replica.holds, tensors)) or any(each.has(tensors) for each in self._further)
 
     def expect_under_way(self):
-        """Errors: ConfigError, once the training has ended."""
+        """Errors: ConfigError once the training has ended."""
         if not self.is_under_way:
             raise ConfigError("the loop has finished: the optimizers of the job take no further step")
 
     def take_further(self, optimizer, sums):
-        """Another optimizer of the job, whose `sums` rest where this one's do."""
+        """Adds another optimizer of the job; its `sums` rest when those of this one do."""
         self._further.append(optimizer)
         self._sums += sums
 
     def trains(self, tensors):
-        """Whether some of them are what this job trains together with other workers, in the middle of training."""
+        """True if training is under way with other workers and any of the tensors belongs to the replica."""
         return self.is_under_way and self._job.size > 1 and any(map(self._replica.holds, tensors))
 
     @contextlib.contextmanager
     def replica_set(self, tensors):
-        """In the block all workers get the values that `tensors` have now on worker 0; training goes on from these."""
+        """Within the block all workers get the current `tensors` of worker 0; training continues from these values."""
         values = [tensor.clone() for tensor in tensors]
-        self.align("broadcast_parameters")  # which may change them
+        self.align("broadcast_parameters")  # may change the tensors
         for tensor, value in zip(tensors, values):
             tensor.copy_(value)
         yield
@@ -259,31 +260,31 @@ class DistributedOptimizer(StandIn):
         self._say_gradients()
         self._take(0)
         self._replica.zero_gradients()
-        self._progress.follow()  # at the rate of the others, whose gradients this worker applies
+        self._progress.follow()  # at the rate of the other workers, whose gradients this worker applies
 
     @property
     def samples(self):
-        """Samples of all workers together, so far, as this worker has learned of them in its last synchronization round."""
+        """Samples of all workers together so far, as known to this worker since its last synchronization round."""
         return self._progress.all_samples
 
     def no_sync(self):
-        """A context for the backward passes of a step but its last one. Gradients add up until `step` anyway; with option
-        `overlap` `on` those of a pass outside of it leave at once."""
+        """Returns a context for all backward passes of a step except the last. Gradients accumulate until `step` in any
+        case; with option `overlap` `on`, the gradients of a pass outside of the context are sent at once."""
         return contextlib.nullcontext() if self._hooks is None else self._hooks.no_sync()
 
     def expect(self, weight):
-        """Says the weight of the coming step before its backward pass, where option `overlap` is `on` and it is not the
-        number of samples in the batches of `job.partition_dataset`."""
+        """Sets the weight of the next step before its backward pass. Needed with option `overlap` `on` if the weight is
+        not the number of samples in the batches of `job.partition_dataset`."""
         if self._hooks is not None:
             self._hooks.expect(whole_weight(weight))
 
     @property
     def batch_size(self):
-        """Samples of a usual step of this worker."""
+        """Samples in a usual step of this worker."""
         return library.call("training_batch_size", self._training)
 
     def weight_of_step(self, weight):
-        """As the script says it, or, where that is None, as is usual."""
+        """Returns the weight that the script passed, or the default if it is None."""
         if weight is None:
             batch = self._job.batch if self._batches_of_job else None
             weight = self.batch_size if batch is None else batch[1]
@@ -291,15 +292,15 @@ class DistributedOptimizer(StandIn):
 
     @property
     def shares_gradients(self):
-        """True where a step takes the mean gradient of all workers, False where each has steps of its own."""
+        """True if a step takes the mean gradient of all workers, False if each worker takes its own steps."""
         return bool(library.call("training_shares_gradients", self._training))
 
     def synchronize(self, weight=None):
-        """Replaces gradients by those that the next step takes, to clip them or to look at them before it.
+        """Replaces gradients by those that the next step will use, to clip or inspect them.
 
-        Where workers share gradients that is their mean, weighted as in `step`, which all workers ask for together, and
-        which costs one more exchange; elsewhere they stay as they are. Then call `step` with the same weight.
-        Errors: ConfigError, with option `overlap` `on`, where gradients leave before.
+        If workers share gradients, this is their mean, weighted as in `step`; all workers call it together, and it
+        costs one more exchange. Otherwise gradients do not change. Then call `step` with the same weight.
+        Errors: ConfigError with option `overlap` `on`, which sends gradients earlier.
         """
         self.expect_no_pass("synchronize")
         if self._progress.loop_has_ended:
@@ -308,10 +309,10 @@ class DistributedOptimizer(StandIn):
         if not self.shares_gradients:
             return
         weight = self.weight_of_step(weight)
-        # Where a loss scale is used all workers have to see that values are not finite: it decides.
+        # With a loss scale all workers must see non-finite values, because the scaler decides about the step.
         if not self._job.scales_loss and not self._replica.grads.are_all_finite():
             if not self._replica.skips:
-                self._take(weight)  # which refuses it, in the name of this worker
+                self._take(weight)  # raises the error in the name of this worker
             self._replica.grads.skip()
             weight = 0
         values = self._replica.grads.vector.values
@@ -325,13 +326,13 @@ class DistributedOptimizer(StandIn):
         return RestingSum(self._job, len(params.vector.values), flags=len(params.tensors))
 
     def weight_in_mean(self, samples):
-        """Of a step of this worker, in the mean of its job."""
+        """Returns the weight of a step of this worker in the job's mean."""
         if self._weights == "data":
             raise ConfigError("synchronize knows no weights by shares of the data: give the job weights samples or uniform")
         return min(samples, 1) if self._weights == "uniform" else samples
 
     def follow_samples(self, scheduler):
-        """Calls `scheduler.follow(samples)` after each step, as `Job.scheduler` needs it."""
+        """Calls `scheduler.follow(samples)` after each step, for `Job.scheduler`."""
         self._progress.schedulers.append(scheduler)
 
     def expect_no_pass(self, what):
@@ -339,19 +340,19 @@ class DistributedOptimizer(StandIn):
             self._hooks.expect_none_under_way(what)
 
     def _say_settings(self):
-        """The library compares them with those of the other workers, where all take the same steps."""
+        """Passes changed settings to the library, which compares them between workers if all take the same steps."""
         changed = self._settings.changed() if self._settings is not None else None
         if changed is not None:
             library.call("training_use_settings", self._training, *changed)
 
     def _say_gradients(self):
-        """Of which parameters the library has one in this step: it moves no others."""
+        """Reports to the library which parameters have a gradient in this step: it changes no others."""
         changed = None if self._replica.is_alone else self._replica.changed_gradients()
         if changed is not None:
             library.call("training_has_gradients", self._training, changed)
 
     def _expect_gradients(self):
-        """Errors: ConfigError, for a parameter that a server would move without a gradient."""
+        """Errors: ConfigError for a parameter that a server would change without a gradient."""
         unused = self._replica.first_without_gradient() if self._server_moves_all else None
         if unused is not None:
             raise ConfigError(f"no backward pass of this step has used {unused}, and the parameter server takes steps of the "
@@ -359,11 +360,11 @@ class DistributedOptimizer(StandIn):
                               "a scheme without a server, such as esync, or SGD without both")
 
     def _expect_to_train(self, params):
-        """Before they come into a group. Errors: ConfigError."""
+        """Checks parameters before they are added to a group. Errors: ConfigError."""
         self._replica.expect_trained(params)
 
     def _expect_rule(self):
-        # In this order: to read a rate in a tensor on a device would make each step wait for the device.
+        # In this order: reading a rate from a tensor on a device would make each step wait for the device.
         if not library.call("training_server_steps", self._training):
             return
         if settings_of(self.optimizer) != self._first_settings:
@@ -377,8 +378,8 @@ class DistributedOptimizer(StandIn):
                               "esync")
 
     def finish(self):
-        """This worker takes no further step. Waits for the loops of all workers; then the module holds the model of the
-        job, with the steps of all, in memory of its own. Errors: the error that ended the job."""
+        """Ends this worker's steps and waits for the loops of all workers. The module then holds the job's model, with
+        the steps of all workers, in its own memory. Errors: the error that ended the job."""
         if self._end is None or not self._end.alive:
             return
         if self._hooks is not None:
@@ -392,7 +393,7 @@ class DistributedOptimizer(StandIn):
             each.end()
         for each in self._further:
             each.end()
-        self._further.clear()  # which lead back here
+        self._further.clear()  # they refer to this object
         self._synchronized.release()
         self._replica.release()
 
@@ -401,30 +402,30 @@ class DistributedOptimizer(StandIn):
         return self._progress.steps
 
     def summary_row(self):
-        """What this worker has done, for `Job.summary`."""
+        """Returns the statistics of this worker for `Job.summary`."""
         progress = self._progress
         return row_of(self._job.rank, progress.steps, progress.own_samples, progress.rounds,
                       time.monotonic() - progress.since, progress.event)
 
     def job_state(self):
-        """The module, the optimizer and the samples so far, for `Job.state_dict`."""
+        """Returns the module, the optimizer and the samples so far, for `Job.state_dict`."""
         return {**self.saved_with(self._module), "samples": self.samples, "begun": self._begun, "moment": self._moment()}
 
     def _moment(self):
-        """What the states of all workers have in common that are of one moment."""
+        """Returns values that are equal in the states of all workers if they were saved at the same moment."""
         moment = {"job": self._job_name, "alignments": self._progress.alignments}
         return {**moment, "round": self._progress.round} if self.scheme.steps_together else moment
 
     def take_job_state(self, state, _same_size):
-        """Of an earlier job, before this one begins to train."""
+        """Loads the state of an earlier job before this one begins to train."""
         self._module.load_state_dict(state["module"])
         self.optimizer.load_state_dict(state["optimizer"])
         self._progress.earlier_samples = state["samples"]
         self._begun = state.get("begun", {})
 
     def abandon(self, error):
-        """Ends the job for all workers: this one leaves its loop by an exception, whose message the others get. Nothing
-        happens once the block has ended, and before the training has begun."""
+        """Ends the job for all workers: this worker leaves its loop by an exception, and the others get its message.
+        Has no effect before the training has begun and once the block has ended."""
         if self._end is not None and self._end.alive:
             self._replica.abandon(error)
 
@@ -440,7 +441,7 @@ class DistributedOptimizer(StandIn):
 
 
 def _expect_arguments(optimizer, module):
-    """Errors: ConfigError, for other things, such as the module before the optimizer."""
+    """Errors: ConfigError for arguments of other types, for example if the module is passed before the optimizer."""
     if hasattr(optimizer, "param_groups") and isinstance(module, torch.nn.Module):
         return
     raise ConfigError("DistributedOptimizer takes an optimizer of torch.optim and then its module, found "
@@ -448,28 +449,28 @@ def _expect_arguments(optimizer, module):
 
 
 def _expect_closure(closure):
-    """Errors: ConfigError, for the number of samples in its place."""
+    """Errors: ConfigError if the number of samples is passed as the closure."""
     if not callable(closure):
         raise ConfigError(f"step takes a function that computes the loss first, found {shown(closure)}: to say the samples of "
                           "the step, call step(weight=n)")
 
 
 def _rates_of(optimizer):
-    """Numbers, also where a group holds its rate in a tensor, which changes in place."""
-    rates = [group.get("lr") for group in optimizer.param_groups]  # some optimizers find theirs themselves
+    """Returns the rates as numbers, also if a group holds its rate in a tensor that changes in place."""
+    rates = [group.get("lr") for group in optimizer.param_groups]  # some optimizers choose their rate themselves
     return [None if rate is None else float(rate) for rate in rates]
 
 
 @after_waits
 def _close(training, replica, sums, alignment, progress, earlier_error, process):
-    """At the end of the script, or of the optimizer's life."""
+    """Runs at the end of the script, or of the optimizer's life."""
     if os.getpid() != process:
-        return  # forked: the threads that end it are missing here
+        return  # forked: the threads that end the training do not exist here
     error = ending_error()
     if error is not None and error is not earlier_error:
         wait_until_read()
         replica.abandon(error)
-    if not replica.is_abandoned:  # else nobody waits for this worker, and some may never rest
+    if not replica.is_abandoned:  # otherwise no worker waits for this one, and some may never rest
         progress.loop_has_ended = True
         replica.tells = True
         for each in sums:
@@ -483,7 +484,7 @@ def _close(training, replica, sums, alignment, progress, earlier_error, process)
 
 
 def _finish(training, replica):
-    """At the end of a script that does not call `finish`; else it does nothing. False: the job has ended by an error."""
+    """Finishes the training of a script that did not call `finish`. Returns False if the job ended with an error."""
     try:
         with SIGNALS.of_training(replica.abandon):
             library.call("training_finish", training)
