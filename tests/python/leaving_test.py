@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Goal:   a worker that leaves its job gives everything back, the host of a job after the others; what is under way in a group
-        goes on though nobody keeps the group, and a group of a job that was left says so.
+        goes on though nobody keeps the group, and a group of a job that was left says so. Memory does not grow with the steps.
 Method: scripts of leaving_scripts.py by `syncopate run`, or with the variables of torch.distributed; they count their threads
         and descriptors after each of several jobs, and hold groups longer, and less long, than their works.
 """
@@ -30,6 +30,13 @@ class Leaving(ScriptTest):
                     for facts in self.launch("one_after_the_other", scheme, how):
                         self.assertEqual(facts["after"][-1], facts["after"][1])
                         self.assertEqual(facts["after"][-1]["jobs"], 0)
+
+    def test_memory_does_not_grow_with_the_steps(self):
+        for facts in self.facts(super().launch(2, "many_steps", "ssgd")):
+            before, after = facts["before"], facts["after"]
+            self.assertLess(after["own"] - before["own"], 256)  # a leak of 32 bytes a step
+            # Bytes go round in two rings of 1 MiB for each pair of workers; pages count once they were used.
+            self.assertLess(after["shared"], 2 * 1024 + 1024)
 
     def test_the_host_of_a_job_stays_until_the_others_have_left_and_its_record_is_complete(self):
         run_folder = pathlib.Path(self.folder, "run")
