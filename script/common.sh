@@ -49,7 +49,7 @@ read_torch() {
 # build, unless told that everything is in place, and what scripts in tests use besides. build/torch-pip
 # leads to its libtorch.
 install_pip_torch() {
-  local packages=(torch==2.13.0 numpy lightning accelerate tensorboard) venv=build/torch-pip-venv
+  local packages=(torch==2.13.0 numpy lightning==2.6.6 accelerate==1.15.0 tensorboard) venv=build/torch-pip-venv
   [ -z "${SYNCOPATE_NO_BOOTSTRAP:-}" ] || return 0
   [ ! -e build/torch-pip/lib/libtorch.so ] || ! grep -qsxF "${packages[*]}" "$venv/installed" || return 0
   say "install ${packages[*]} from PyPI into $venv"

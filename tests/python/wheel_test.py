@@ -3,6 +3,8 @@
 Method: `pip wheel` in the repository, which runs script/wheel; its result is installed into an empty folder, from which two workers run, with the torch of this
         interpreter.
 """
+import importlib.metadata
+import importlib.util
 import os
 import pathlib
 import platform
@@ -54,6 +56,15 @@ class Wheel(unittest.TestCase):
         names = zipfile.ZipFile(self.wheel).namelist()
         self.assertIn("syncopate_torch/lib/libsyncopate.so.0", names)
         self.assertEqual([name for name in names if re.search("torch_cpu|libc10|openblas", name)], [])
+
+    def test_its_extras_are_the_versions_that_are_tested(self):
+        [metadata] = [name for name in zipfile.ZipFile(self.wheel).namelist() if name.endswith(".dist-info/METADATA")]
+        extras = re.findall(r'^Requires-Dist: (\w+)==([\d.]+) ?; extra == ', zipfile.ZipFile(self.wheel).read(metadata).decode(),
+                            re.MULTILINE)
+        self.assertEqual(sorted(name for name, _ in extras), ["accelerate", "lightning"])
+        for name, version in extras:
+            if importlib.util.find_spec(name):  # the environment of script/test --torch pip has both
+                self.assertEqual(importlib.metadata.version(name), version)
 
     def test_is_all_that_a_script_needs(self):
         with tempfile.TemporaryDirectory(prefix="syncopate-wheel-") as folder:
