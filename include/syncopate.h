@@ -1,16 +1,16 @@
-/* Syncopate's interface for programs in C, and in every language that can call C: a program joins a job as one of
- * its workers, and trains by a loop of its own.
+/* Syncopate's interface for C and every language that can call C. A program joins a job as one of its workers and
+ * trains in its own loop.
  *
- * syncopate/job.hpp has the same for C++, and syncopate/torch.hpp for modules of libtorch.
+ * syncopate/job.hpp is the same interface for C++, and syncopate/torch.hpp for modules of libtorch.
  *
- * Errors:  functions return SYNCOPATE_OK, or a status whose message syncopate_last_error has. What a function would
- *          have made is then NULL. Those that return a value return 0 or NULL, syncopate_work_source SYNCOPATE_ANY, for
- *          a handle that is NULL, and leave a message, too.
- * Threads: a job, and everything made from it, is used by one thread at a time; a second one gets
- *          SYNCOPATE_CONFIG_ERROR. So does a process that this one has forked, where the functions that free
- *          something do nothing. A group may have a thread of its own, and syncopate_work_* any thread.
- * Library: it forks nothing, installs no signal handler, writes nothing to the terminal, and never ends the process.
- * Structs: every struct begins with `size`, which the caller sets to sizeof of the struct that it was compiled with.
+ * Errors:  functions return SYNCOPATE_OK, or a status whose message syncopate_last_error returns. The object that a
+ *          failed function would have made is then NULL. For a NULL handle, functions that return a value return 0 or
+ *          NULL, and syncopate_work_source returns SYNCOPATE_ANY; they also leave a message.
+ * Threads: a job, and every object made from it, is used by one thread at a time; a second thread gets
+ *          SYNCOPATE_CONFIG_ERROR. So does a forked process; in it the functions that free an object have no effect. A
+ *          group may be used by a thread of its own, and syncopate_work_* by any thread.
+ * Library: it forks no process, installs no signal handler, writes nothing to the terminal, and never ends the process.
+ * Structs: every struct begins with `size`, which the caller sets to the sizeof of the struct it was compiled with.
  *          Later versions add members at the end, which are zero for older callers.
  */
 #ifndef SYNCOPATE_H
@@ -31,66 +31,65 @@ extern "C" {
 
 /* ---- Errors and log lines ---- */
 
-/* What a call came to. docs/reference/errors.md says where each of them comes from. */
+/* Result of a call. docs/reference/errors.md lists the causes of each status. */
 typedef enum syncopate_status {
-  SYNCOPATE_OK = 0,             /* the call has done what it says */
-  SYNCOPATE_ERROR = 1,          /* the program left its loop by an error, or a status of a later version */
-  SYNCOPATE_CONFIG_ERROR = 2,   /* impossible or contradictory: an option, an argument, an order of calls */
+  SYNCOPATE_OK = 0,             /* the call succeeded */
+  SYNCOPATE_ERROR = 1,          /* the program left its loop with an error, or a status of a later version */
+  SYNCOPATE_CONFIG_ERROR = 2,   /* an invalid or contradictory option, argument or order of calls */
   SYNCOPATE_DATA_ERROR = 3,     /* a file or memory is missing, damaged, or cannot be written */
-  SYNCOPATE_PEER_LOST = 4,      /* another process of the job has died, or its connection broke */
-  SYNCOPATE_TIMED_OUT = 5,      /* a deadline passed; the message names who was missing */
-  SYNCOPATE_NOT_FINITE = 6,     /* a gradient is not a number, and the job was to stop there */
-  SYNCOPATE_PROTOCOL_ERROR = 7, /* another process speaks another version, or sent damaged bytes */
+  SYNCOPATE_PEER_LOST = 4,      /* another process of the job has died, or the connection to it is broken */
+  SYNCOPATE_TIMED_OUT = 5,      /* a time limit has passed; the message names the missing worker */
+  SYNCOPATE_NOT_FINITE = 6,     /* a gradient is not finite, and the job is configured to stop in this case */
+  SYNCOPATE_PROTOCOL_ERROR = 7, /* another process uses another protocol version, or sent damaged bytes */
   SYNCOPATE_CANCELLED = 8,      /* the user has ended the job or interrupted the call, or the job ended elsewhere */
   SYNCOPATE_INTERNAL_ERROR = 9  /* a bug of Syncopate: please report it */
 } syncopate_status;
 
-/* The message of the last call of this thread that failed: one line, for the user. Valid until the thread's next call.
- */
+/* The message of this thread's last failed call: one line, for the user. Valid until the thread's next call. */
 SYNCOPATE_API const char *syncopate_last_error(void);
 
-/* "1.2.3": of the library that is loaded. */
+/* The version of the loaded library, such as "1.2.3". */
 SYNCOPATE_API const char *syncopate_version(void);
 
-/* How much a log line matters. */
+/* Severity of a log line. */
 typedef enum syncopate_log_level {
   SYNCOPATE_LOG_DEBUG = 0,
   SYNCOPATE_LOG_INFO = 1,
   SYNCOPATE_LOG_WARNING = 2
 } syncopate_log_level;
 
-/* Gets the lines that the command line would write to standard error, without their end. From any thread, one at a
- * time; it calls no function of this library. */
+/* Receives the lines that the command line would write to standard error, without line ends. The library calls it from
+ * any thread, one call at a time. It must not call this library. */
 typedef void (*syncopate_log_function)(void *user, syncopate_log_level level, const char *line);
 
-/* From now on `log` gets every line of `least` and above; NULL: nobody does. Before the first call warnings go to standard
- * error. */
+/* Passes every later line of level `least` or above to `log`; NULL discards all lines. Before the first call, warnings
+ * go to standard error. */
 SYNCOPATE_API void syncopate_set_log(syncopate_log_function log, void *user, syncopate_log_level least);
 
 /* ---- Interrupting a wait ---- */
 
-/* Returns a value other than 0 to end the wait that calls it. It calls no function of this library. */
+/* Returns a value other than 0 to interrupt the current wait. It must not call this library. */
 typedef int (*syncopate_interruption_function)(void *user);
 
-/* From now on each call of this thread that waits for other workers asks `requested` now and then, in this thread.
- * A call that is interrupted returns SYNCOPATE_CANCELLED. One of a training then ends the job for all workers. After one
- * that is a collective itself, or opens a group, this worker cannot use the group, in which the others wait for their
- * limit, or until it leaves the job; an operation whose syncopate_work_wait is interrupted goes on. NULL: nobody
- * is asked, as at the beginning. */
+/* Makes each later call of this thread that waits for other workers call `requested` repeatedly, in this thread. An
+ * interrupted call returns SYNCOPATE_CANCELLED. If it is a call of a training, it ends the job for all workers. If it
+ * is a collective, or opens a group, this worker can no longer use the group; the others wait in it until their time
+ * limit, or until this worker leaves the job. An operation whose syncopate_work_wait is interrupted continues. NULL
+ * removes the function. */
 SYNCOPATE_API void syncopate_set_interruption(syncopate_interruption_function requested, void *user);
 
 /* ---- Joining ---- */
 
-/* This process as one of the workers of a job, from syncopate_join to syncopate_leave. */
+/* The membership of this process in a job as a worker, from syncopate_join to syncopate_leave. */
 typedef struct syncopate_job syncopate_job;
 
-/* An option of `syncopate run`, by its name: {"local-steps", "4"}. */
+/* An option of `syncopate run`, given by its name: {"local-steps", "4"}. */
 typedef struct syncopate_option {
   const char *name;
   const char *value;
 } syncopate_option;
 
-/* How a process finds the others of its job, where no launcher says so by environment variables. */
+/* Data by which a process finds the other processes of its job, if no launcher has set environment variables. */
 typedef struct syncopate_entry {
   size_t size;
   const char *coordinator; /* HOST:PORT */
@@ -98,51 +97,51 @@ typedef struct syncopate_entry {
   uint32_t rank;
   uint32_t worker_count;
   uint32_t local_rank; /* among the processes of this host */
-  const char *address; /* HOST:PORT where this process listens; port 0: a free one. NULL: 127.0.0.1:0 */
-  int unencrypted;     /* not 0: `address` may be beyond loopback, because the network is trusted */
+  const char *address; /* HOST:PORT at which this process listens; port 0: any free port. NULL: 127.0.0.1:0 */
+  int unencrypted;     /* not 0: the network is trusted, so `address` may be beyond loopback */
 } syncopate_entry;
 
-/* What a program says when it joins. The command line of `syncopate run` may say it instead; both may say the same,
- * but not contradict each other. */
+/* Settings with which a program joins. The command line of `syncopate run` may give them instead; both may give the
+ * same ones, but must not contradict each other. */
 typedef struct syncopate_join_options {
   size_t size;
   const char *scheme; /* NULL: that of the command line, else "ssgd" */
   const syncopate_option *options;
   size_t option_count;
-  const syncopate_entry *entry; /* NULL: from the environment; where that has none, a job of this process alone */
-  double wait_seconds; /* how long a worker waits for others in collectives of all at most; 0: half an hour */
+  const syncopate_entry *entry; /* NULL: from the environment; if that has none, a job of only this process */
+  double wait_seconds; /* longest wait for other workers in collectives of all workers; 0: half an hour */
 } syncopate_join_options;
 
-/* Joins the job that `syncopate run`, mpirun, srun or torchrun has started this process for, and waits until all of
- * its programs have come. Without a launcher the process is a job of one worker, which opens no connection and starts
- * no thread. Up to 1 GiB of memory that the process frees stays with it from then on, unless the environment has
+/* Joins the job for which `syncopate run`, mpirun, srun or torchrun has started this process, and waits until all
+ * programs of the job have joined. Without a launcher the process is a job of one worker, which opens no connection and
+ * starts no thread. From then on the process keeps up to 1 GiB of memory that it frees, unless the environment has
  * settings of malloc. `options` may be NULL. */
 SYNCOPATE_API syncopate_status syncopate_join(const syncopate_join_options *options, syncopate_job **job);
 
-/* Leaves the job and frees it; NULL is fine. Everything made from it has been freed before, work and groups apart: what
- * these have under way ends with an error. Worker 0 of a job that another launcher than `syncopate run` has started
- * waits here until the others have left. */
+/* Leaves the job and frees it; NULL has no effect. The program frees every object made from the job before, except work
+ * and groups: operations that they still run end with an error. If another launcher than `syncopate run` has started
+ * the job, worker 0 waits here until the other workers have left. */
 SYNCOPATE_API void syncopate_leave(syncopate_job *job);
 
 /* The rank of this worker, from 0 on. */
 SYNCOPATE_API uint32_t syncopate_rank(const syncopate_job *job);
 /* The number of workers of the job. */
 SYNCOPATE_API uint32_t syncopate_worker_count(const syncopate_job *job);
-/* The rank of this worker among those of its host. */
+/* The rank of this worker among the workers of its host. */
 SYNCOPATE_API uint32_t syncopate_local_rank(const syncopate_job *job);
 
-/* 1 where no launcher has started this process, which is a job by itself, else 0. */
+/* 1 if no launcher has started this process and it is a job of its own, else 0. */
 SYNCOPATE_API int syncopate_is_alone(const syncopate_job *job);
 
-/* A coordinator in a thread of this process, for workers that no launcher of Syncopate has started. The program passes
- * its address and its key to them by means of its own, and each of them, this process among them, joins by an entry. */
+/* A coordinator in a thread of this process, for workers that no launcher of Syncopate has started. The program sends
+ * its address and key to the workers by its own means; each of them, including this process, joins with an entry. */
 typedef struct syncopate_host syncopate_host;
 
-/* Where a coordinator listens. */
+/* The address of a coordinator. */
 typedef struct syncopate_host_options {
   size_t size;
-  const char *address; /* HOST:PORT where it listens; port 0: a free one. NULL: 127.0.0.1:0 */
-  int unencrypted;     /* not 0: `address` may be beyond loopback, because the network is trusted */
+  const char *address; /* HOST:PORT at which it listens; port 0: any free port. NULL: 127.0.0.1:0 */
+  int unencrypted;     /* not 0: the network is trusted, so `address` may be beyond loopback */
 } syncopate_host_options;
 
 /* Starts a coordinator for `worker_count` workers. `options` may be NULL. */
@@ -152,38 +151,38 @@ SYNCOPATE_API syncopate_status syncopate_host_open(uint32_t worker_count, const 
 SYNCOPATE_API const char *syncopate_host_coordinator(const syncopate_host *host);
 /* The secret of the job, for the entries of the workers. Valid as long as the host. */
 SYNCOPATE_API const char *syncopate_host_key(const syncopate_host *host);
-/* Waits until every worker has left, and ends the coordinator. NULL is fine. */
+/* Waits until every worker has left, then ends the coordinator. NULL has no effect. */
 SYNCOPATE_API void syncopate_host_close(syncopate_host *host);
 
 /* ---- Groups ---- */
 
-/* Some workers of a job, or all of them, who call collectives together.
+/* Some or all workers of a job, which call collectives together.
  *
  * Every member calls the collectives of one group in the same order, with the same types and lengths; members whose
- * calls differ get an error that names both. They are carried out one after the other. Those of several groups go on
- * beside each other, and so does what one worker sends to another.
+ * calls differ get an error that names both. The collectives of a group run one after the other. Those of several
+ * groups run concurrently, and so do sends and receives between workers.
  *
- * Threads: collectives of one group one at a time, while other threads use other groups, or the job; sends and receives
- * any. */
+ * Threads: one collective of a group at a time; other threads may use other groups or the job. Any thread may send and
+ *          receive. */
 typedef struct syncopate_group syncopate_group;
 
-/* All workers of the job: ranks in the group are those in the job. Of the job; not to be closed. */
+/* The group of all workers; ranks in the group equal those in the job. The job owns it: do not close it. */
 SYNCOPATE_API syncopate_group *syncopate_everyone(syncopate_job *job);
 
-/* The members of a group, and how long its members wait for each other. */
+/* The members of a group, and the time limit of its waits. */
 typedef struct syncopate_group_options {
   size_t size;
-  const uint32_t *ranks; /* of the members in the job, the same on each; NULL: all workers */
+  const uint32_t *ranks; /* ranks of the members in the job, the same on each member; NULL: all workers */
   size_t rank_count;
-  double wait_seconds; /* how long a member waits for others at most; 0: half an hour */
+  double wait_seconds; /* longest wait of a member for others; 0: half an hour */
 } syncopate_group_options;
 
-/* Opens a group, in which member i has rank i. All of its members call it; where two groups have two members in common,
- * these open them in the same order. */
+/* Opens a group, in which member i has rank i. All of its members call it. If two groups have two members in common,
+ * these open the groups in the same order. */
 SYNCOPATE_API syncopate_status syncopate_group_open(syncopate_job *job, const syncopate_group_options *options,
                                                     syncopate_group **group);
-/* Waits for what is under way in the group, and frees it. NULL is fine. Once the program has left the job, what was
- * under way has ended with an error. */
+/* Waits for the group's running operations and frees it. NULL has no effect. Operations that were running when the
+ * program left the job have ended with an error. */
 SYNCOPATE_API void syncopate_group_close(syncopate_group *group);
 
 /* The rank of this worker in the group, from 0 on. */
@@ -205,8 +204,9 @@ typedef enum syncopate_type {
   SYNCOPATE_UINT8 = 7
 } syncopate_type;
 
-/* What becomes of the values that workers have at the same place. Integers wrap around; values of bfloat16 and float16
- * are combined in float32. Those of bits are for integers. Errors: CONFIG, for those of bits of floating values. */
+/* Combines the values that workers have at the same index. Integers wrap around; bfloat16 and float16 values are
+ * combined in float32. The bitwise operations are for integers. Errors: CONFIG for bitwise operations on floating-point
+ * values. */
 typedef enum syncopate_operation {
   SYNCOPATE_SUM = 0,
   SYNCOPATE_PRODUCT = 1,
@@ -217,105 +217,106 @@ typedef enum syncopate_operation {
   SYNCOPATE_BIT_XOR = 6
 } syncopate_operation;
 
-/* A collective that goes on while its caller does something else; so do a send and a receive. */
+/* A collective, a send or a receive that runs in the background. */
 typedef struct syncopate_work syncopate_work;
 
-/* What the bytes of the group's next collective are, such as "float32", or what a reduction is for, such as "the mean", which
- * the program makes of its sum; at most 63 bytes. Where members say different things, all of them get SYNCOPATE_CONFIG_ERROR,
- * in that collective or a later one. Without it bytes are bytes, and a sum is a sum. */
+/* Describes the bytes of the group's next collective, such as "float32", or the use of a reduction, such as "the mean"
+ * if the program computes it from the sum; at most 63 bytes. If the descriptions of members differ, all of them get
+ * SYNCOPATE_CONFIG_ERROR, in that collective or a later one. Without a description nothing is compared. */
 SYNCOPATE_API syncopate_status syncopate_next_type(syncopate_group *group, const char *type);
 
-/* Each collective takes `work`. NULL: it returns once the collective has ended. Else it returns at once and *work
- * stands for the collective, to be freed by syncopate_work_free; memory that it reads or writes stays as it is until
- * the collective has ended. Workers are named by their ranks in the group. */
+/* Each collective takes `work`. If it is NULL, the call returns once the collective has ended. Otherwise the call
+ * returns at once and sets *work to the running collective, to be freed by syncopate_work_free; do not change memory
+ * that the collective reads or writes until it has ended. Workers are identified by their ranks in the group. */
 
-/* Replaces `count` values by their reduction over all workers: the same bits on each. */
+/* Replaces `count` values by their reduction over all workers. The bits are the same on each worker. */
 SYNCOPATE_API syncopate_status syncopate_allreduce(syncopate_group *group, void *values, size_t count,
                                                    syncopate_type type, syncopate_operation operation,
                                                    syncopate_work **work);
-/* The same on worker `root` alone; the values of the others stay. */
+/* As syncopate_allreduce, but only on worker `root`; the values of the other workers do not change. */
 SYNCOPATE_API syncopate_status syncopate_reduce(syncopate_group *group, void *values, size_t count, syncopate_type type,
                                                 syncopate_operation operation, uint32_t root, syncopate_work **work);
-/* `mine`, of `count` values, becomes block r of the reduction of `values`, of a block for each worker, where this is
- * worker r. */
+/* On worker r, sets `mine`, `count` values, to block r of the reduction of `values`, which has one block of `count`
+ * values per worker. */
 SYNCOPATE_API syncopate_status syncopate_reduce_scatter(syncopate_group *group, const void *values, void *mine,
                                                         size_t count, syncopate_type type,
                                                         syncopate_operation operation, syncopate_work **work);
 /* Replaces `bytes` bytes by those of worker `root`. */
 SYNCOPATE_API syncopate_status syncopate_broadcast(syncopate_group *group, void *values, size_t bytes, uint32_t root,
                                                    syncopate_work **work);
-/* Block r of `all`, of `bytes` bytes, becomes what worker r passes as `mine`. */
+/* Sets block r of `all`, `bytes` bytes, to the `mine` of worker r. */
 SYNCOPATE_API syncopate_status syncopate_allgather(syncopate_group *group, const void *mine, size_t bytes, void *all,
                                                    syncopate_work **work);
-/* The same on worker `root` alone; `all` of the others may be NULL. */
+/* As syncopate_allgather, but only on worker `root`; `all` of the other workers may be NULL. */
 SYNCOPATE_API syncopate_status syncopate_gather(syncopate_group *group, const void *mine, size_t bytes, void *all,
                                                 uint32_t root, syncopate_work **work);
-/* `mine`, of `bytes` bytes, becomes block r of `all` of worker `root`, where this is worker r; `all` of the others may
- * be NULL. */
+/* On worker r, sets `mine`, `bytes` bytes, to block r of worker `root`'s `all`; `all` of the others may be NULL. */
 SYNCOPATE_API syncopate_status syncopate_scatter(syncopate_group *group, const void *all, size_t bytes, void *mine,
                                                  uint32_t root, syncopate_work **work);
-/* Sends a block to each worker and receives one from each. `to` has the blocks one behind the other, of to_bytes[r]
- * bytes for worker r; `from` has room for from_bytes[r] bytes of worker r, as many as that one sends. */
+/* Sends a block to each worker and receives one from each. `to` has the blocks one after the other, to_bytes[r] bytes
+ * for worker r; `from` has room for from_bytes[r] bytes of worker r, the number that worker r sends. */
 SYNCOPATE_API syncopate_status syncopate_alltoall(syncopate_group *group, const void *to, const size_t *to_bytes,
                                                   void *from, const size_t *from_bytes, syncopate_work **work);
-/* Ends when every worker has called it. */
+/* Ends once every worker has called it. */
 SYNCOPATE_API syncopate_status syncopate_barrier(syncopate_group *group, syncopate_work **work);
 
-/* Stands for any worker where one receives. */
+/* Stands for any worker as the sender of a receive. */
 #define SYNCOPATE_ANY UINT32_MAX
 
-/* Sends to one other worker, which receives as many bytes under the same tag, a number below 4096. Messages under one
- * tag arrive in the order in which they were sent. The first 4,096 groups of a job can do it. */
+/* Sends to one other worker, which receives the same number of bytes with the same tag, a number below 4096. Messages
+ * with the same tag arrive in the order in which they were sent. The first 4,096 groups of a job support it. */
 SYNCOPATE_API syncopate_status syncopate_send(syncopate_group *group, const void *values, size_t bytes, uint32_t to,
                                               uint32_t tag, syncopate_work **work);
-/* Receives what another worker sends under this tag, in as many bytes.
+/* Receives a message that another worker sends with the same tag and the same number of bytes.
  * `from`: a worker, or SYNCOPATE_ANY. */
 SYNCOPATE_API syncopate_status syncopate_receive(syncopate_group *group, void *values, size_t bytes, uint32_t from,
                                                  uint32_t tag, syncopate_work **work);
 
-/* 1 once it has ended, else 0. */
+/* 1 once the operation has ended, else 0. */
 SYNCOPATE_API int syncopate_work_is_done(const syncopate_work *work);
-/* Returns once it has ended, with its status, in every call. SYNCOPATE_CANCELLED: the program has left the job before
- * it began. One thread waits for a receive. */
+/* Returns once the operation has ended, with its status, in every call. SYNCOPATE_CANCELLED: the program left the job
+ * before the operation began. Only one thread waits for a receive. */
 SYNCOPATE_API syncopate_status syncopate_work_wait(syncopate_work *work);
-/* The same, but no longer than `seconds`. *ended is 1 once it has ended, also by an error, else 0. */
+/* As syncopate_work_wait, but waits at most `seconds`. *ended is 1 once the operation has ended, also with an error,
+ * else 0. */
 SYNCOPATE_API syncopate_status syncopate_work_wait_for(syncopate_work *work, double seconds, int *ended);
-/* The sender, once a receive has ended; else SYNCOPATE_ANY. */
+/* The sender of a receive that has ended; else SYNCOPATE_ANY. */
 SYNCOPATE_API uint32_t syncopate_work_source(const syncopate_work *work);
-/* Frees the handle; a collective and a send go on, a receive ends. NULL is fine. */
+/* Frees the handle. A running collective or send continues; a running receive ends. NULL has no effect. */
 SYNCOPATE_API void syncopate_work_free(syncopate_work *work);
 
 /* ---- Samples ---- */
 
 /* The order in which one worker trains on the samples of a dataset: in each epoch all workers together take every
- * sample once. Option "data-order": "fixed", the part of each worker follows from the job's seed; "leased", faster
- * workers take more; "auto", leased where the workers of the scheme take different numbers of steps. */
+ * sample once. Option "data-order" selects it. "fixed": each worker's part follows from the job's seed. "leased":
+ * faster workers take more samples. "auto": leased if the workers of the scheme take different numbers of steps. */
 typedef struct syncopate_share syncopate_share;
 
-/* This worker's share of a dataset of `samples` samples, in steps of which all workers together take `batch_size`
- * samples. Training counts epochs and weighs steps by these sizes. */
+/* Opens this worker's share of a dataset of `samples` samples, in steps of `batch_size` samples of all workers
+ * together. Training counts epochs and weights steps by these sizes. */
 SYNCOPATE_API syncopate_status syncopate_share_open(syncopate_job *job, uint64_t samples, uint64_t batch_size,
                                                     syncopate_share **share);
-/* Frees the share. NULL is fine. */
+/* Frees the share. NULL has no effect. */
 SYNCOPATE_API void syncopate_share_close(syncopate_share *share);
 
-/* Samples of a step of this worker. */
+/* Samples in a step of this worker. */
 SYNCOPATE_API uint64_t syncopate_share_step_size(const syncopate_share *share);
-/* The indices of the next step, in order, valid until the next call with this share; *count is 0 at the end of an
- * epoch, and the call after that begins the next epoch. */
+/* Returns the indices of the next step, in order, valid until the next call with this share. *count is 0 at the end of
+ * an epoch; the call after that begins the next epoch. */
 SYNCOPATE_API syncopate_status syncopate_share_next(syncopate_share *share, const uint64_t **indices, size_t *count);
-/* Begins the next epoch, unless this one has not begun, or goes on by syncopate_share_resume with the next step. */
+/* Begins the next epoch. Has no effect if the current epoch has not begun, or if syncopate_share_resume was just
+ * called. */
 SYNCOPATE_API syncopate_status syncopate_share_next_epoch(syncopate_share *share);
-/* Goes on behind the first `step` steps of `epoch`, which an earlier job has taken. Where samples are leased these are
- * not known, and the epoch begins again. Errors: CONFIG, for more steps than this worker has in the epoch, and an epoch
- * above 2^32 - 1. */
+/* Continues after the first `step` steps of `epoch`, which an earlier job has taken. If samples are leased, these steps
+ * are not known, and the epoch restarts. Errors: CONFIG for more steps than this worker has in the epoch, and for an
+ * epoch above 2^32 - 1. */
 SYNCOPATE_API syncopate_status syncopate_share_resume(syncopate_share *share, uint64_t epoch, uint64_t step);
-/* The steps of this worker in the epoch under way, and their samples. Either may be NULL. Errors: CONFIG, where samples
- * are leased: the other workers then decide with it. */
+/* The steps of this worker in the current epoch, and their samples. Either pointer may be NULL. Errors: CONFIG if
+ * samples are leased, because the numbers then also depend on the other workers. */
 SYNCOPATE_API syncopate_status syncopate_share_length(syncopate_share *share, uint64_t *steps, uint64_t *samples);
-/* Whole epochs so far. */
+/* Completed epochs so far. */
 SYNCOPATE_API uint64_t syncopate_share_epoch(const syncopate_share *share);
-/* Steps so far in the epoch under way. */
+/* Steps so far in the current epoch. */
 SYNCOPATE_API uint64_t syncopate_share_step(const syncopate_share *share);
 
 /* ---- Training ---- */
@@ -323,158 +324,164 @@ SYNCOPATE_API uint64_t syncopate_share_step(const syncopate_share *share);
 /* The flat float32 vectors of a replica. */
 typedef enum syncopate_vector {
   SYNCOPATE_PARAMETERS = 0,
-  SYNCOPATE_GRADIENTS = 1, /* the mean gradient of a step: as long as the parameters, and in their order */
-  SYNCOPATE_BUFFERS = 2    /* floating state that is not trained: BatchNorm's running statistics */
+  SYNCOPATE_GRADIENTS = 1, /* the mean gradient of a step, with the length and the order of the parameters */
+  SYNCOPATE_BUFFERS = 2    /* floating-point state that is not trained, such as BatchNorm's running statistics */
 } syncopate_vector;
 
-/* Memory that all workers of this host can read, which the library gives to a replica. */
+/* Memory that all workers of this host can read, given by the library to a replica. */
 typedef struct syncopate_memory syncopate_memory;
-/* No value of the memory is used any more. From any thread, also after the job. */
+/* Releases the memory; the program uses none of its values any more. From any thread, also after the job has ended. */
 SYNCOPATE_API void syncopate_memory_release(syncopate_memory *memory);
 
-/* What the scheme trains: the program's own model and optimizer.
+/* The program's own model and optimizer, which the scheme trains.
  *
- * Callbacks run while the program is inside syncopate_training_start, `_begin_pass`, `_step`, `_finish` or `_close`, one
- * at a time, on a thread of the library, and call none of its functions but syncopate_memory_release. One that can fail
- * returns NULL, or its reason, which stays valid until the next callback; training then ends with that message. */
+ * Callbacks run while the program is inside syncopate_training_start, `_begin_pass`, `_step`, `_finish` or `_close`,
+ * one at a time, on a thread of the library. They may call only syncopate_memory_release. A callback that can fail
+ * returns NULL, or the reason of its failure, which stays valid until the next callback; training then ends with that
+ * message. */
 typedef struct syncopate_replica {
   size_t size;
   void *user; /* first argument of every callback */
   uint64_t parameter_count;
   uint64_t buffer_count;
-  /* Sets *values to the host memory of a vector, with its present values. A change to it takes effect with `store`. */
+  /* Sets *values to the host memory of a vector, with its current values. Changes to it take effect with `store`. */
   const char *(*view)(void *user, syncopate_vector which, float **values);
-  /* Copies the host memory of a vector back to where the model has it. NULL: the model is in that memory itself. */
+  /* Copies the host memory of a vector back to the model. NULL: the model itself is in that memory. */
   const char *(*store)(void *user, syncopate_vector which);
-  /* The vector is to live in `values` from now on, where the library has copied it, so that workers of one host reduce
-   * it in place. NULL: it stays where it is. The program releases `memory` when nothing is in it any more. */
+  /* Moves a vector to `values`, to which the library has copied it, so that workers of one host reduce it in place.
+   * NULL: the vector stays where it is. The program calls syncopate_memory_release once it no longer uses `memory`. */
   const char *(*move)(void *user, syncopate_vector which, float *values, syncopate_memory *memory);
-  /* One step of the program's optimizer on its parameters, with its learning rate times `rate_factor`. */
+  /* Takes one step of the program's optimizer on its parameters, at its learning rate times `rate_factor`. */
   const char *(*take_step)(void *user, double rate_factor);
-  /* Tensors of the model, where a step may leave some of them without a gradient (syncopate_training_has_gradients); 0: each
-   * has one in every step. The same on all workers. */
+  /* Number of the model's tensors, the same on all workers, if a step may leave some of them without a gradient
+   * (syncopate_training_has_gradients); 0: each tensor has one in every step. */
   uint64_t tensor_count;
-  /* Called before `take_step`, where other tensors have a gradient than in the program's own step: the optimizer moves tensor
-   * i where tensors[i] is 1, and leaves the others as they are, until the program's next step. */
+  /* Called before `take_step` if the set of tensors with a gradient differs from that of the program's own step. The
+   * optimizer changes tensor i only if tensors[i] is 1, until the program's next step. */
   const char *(*use_gradients)(void *user, const uint8_t *tensors);
 } syncopate_replica;
 
-/* Gets an event: what this worker logs of a synchronization round, as an object of JSON in one line. docs/reference/records.md
- * describes the fields (workers/N.jsonl). Called as the callbacks of a replica are. */
+/* Receives an event: the values that this worker logs for a synchronization round, as a JSON object in one line.
+ * docs/reference/records.md describes the fields (workers/N.jsonl). Called under the rules of a replica's callbacks. */
 typedef void (*syncopate_round_function)(void *user, const char *json);
 
-/* How a replica is trained, and by which scheme. */
+/* Settings of a replica's training, including its scheme. */
 typedef struct syncopate_training_options {
   size_t size;
   const char *scheme; /* as in syncopate_join_options */
   const syncopate_option *options;
   size_t option_count;
-  uint32_t batch_size; /* samples of a usual step, the same on all workers; 0: that of syncopate_share_open */
+  uint32_t batch_size; /* samples in a usual step, the same on all workers; 0: that of syncopate_share_open */
   double learning_rate;
-  /* Options of `syncopate train` that describe the optimizer: {"optimizer", "momentum"}, {"momentum", "0.9"}, and so
-   * weight-decay, beta1, beta2, epsilon and alpha; others are refused. A parameter server that keeps the model applies
+  /* Options of `syncopate train` that describe the optimizer: {"optimizer", "momentum"}, {"momentum", "0.9"}, and also
+   * weight-decay, beta1, beta2, epsilon and alpha; others are errors. A parameter server that keeps the model applies
    * this rule. */
   const syncopate_option *rule;
   size_t rule_count;
-  const char *has_no_rule; /* why a server cannot apply it; NULL: it can */
-  syncopate_round_function on_round; /* may be NULL; a job of one process alone has no rounds */
+  const char *has_no_rule; /* the reason why a server cannot apply the rule; NULL: it can */
+  syncopate_round_function on_round; /* may be NULL; a job of only one process has no rounds */
   void *on_round_user;
 } syncopate_training_options;
 
-/* The training of one replica by a loop of the program's own, from syncopate_training_start to
- * syncopate_training_close. */
+/* The training of one replica in the program's own loop, from syncopate_training_start to syncopate_training_close. */
 typedef struct syncopate_training syncopate_training;
 
 /* The scheme of a training. Flags are 0 or 1. */
 typedef struct syncopate_scheme_traits {
   size_t size;
   const char *scheme;   /* its name */
-  const char *options;  /* all options that were given, the scheme among them, as an object of JSON: {"seed": "2"} */
-  int in_rounds;        /* the workers end each synchronization round together */
-  int in_lockstep;      /* they take equally many steps, except the last ones of an epoch */
-  int local_steps;      /* each takes steps of its own optimizer between two rounds */
+  const char *options;  /* all given options, including the scheme, as a JSON object: {"seed": "2"} */
+  int in_rounds;        /* workers end each synchronization round together */
+  int in_lockstep;      /* workers take the same number of steps, except at the end of an epoch */
+  int local_steps;      /* each worker takes steps of its own optimizer between two rounds */
   int takes_means;      /* a round only replaces gradients, or parameters, by their mean over the workers */
   int waits_for_steps;  /* without rounds: a step may wait until other workers have taken theirs */
-  int pulls_each_step;  /* each step brings the parameters that a server or shared memory keeps */
-  int pulls_some_steps; /* a worker gets them after several steps of its own */
+  int pulls_each_step;  /* each step fetches the parameters that a server or shared memory keeps */
+  int pulls_some_steps; /* a worker fetches them after several of its own steps */
 } syncopate_scheme_traits;
 
-/* Fills `traits`, whose size the caller has set, for a training with this scheme and these options, which may be NULL,
- * together with those of syncopate_join and of the command line. Its texts stay until the next call for this job.
- * Errors: SYNCOPATE_CONFIG_ERROR. */
+/* Fills `traits`, whose size the caller has set, for a training with this scheme and these options, combined with those
+ * of syncopate_join and of the command line. `scheme` and `options` may be NULL. The strings in `traits` stay valid
+ * until the next call for this job. Errors: SYNCOPATE_CONFIG_ERROR. */
 SYNCOPATE_API syncopate_status syncopate_describe_scheme(syncopate_job *job, const char *scheme,
                                                          const syncopate_option *options, size_t option_count,
                                                          syncopate_scheme_traits *traits);
 
-/* Before a program changes its model for a training. Errors: SYNCOPATE_CONFIG_ERROR, where the job has one. */
+/* Checks that a training may start; call it before changing the model for one. Errors: SYNCOPATE_CONFIG_ERROR if the
+ * job has a training already. */
 SYNCOPATE_API syncopate_status syncopate_training_may_start(const syncopate_job *job);
 
-/* Waits until every worker has started, and gives all replicas the parameters of worker 0. Once a job of more than one
- * process. What the callbacks use outlives the training; the structs need not. */
+/* Waits until every worker has started, and gives all replicas the parameters of worker 0. Only once in a job of more
+ * than one process. Objects that the callbacks use must outlive the training; the structs need not. */
 SYNCOPATE_API syncopate_status syncopate_training_start(syncopate_job *job, const syncopate_replica *replica,
                                                         const syncopate_training_options *options,
                                                         syncopate_training **training);
 
-/* 1 where a parameter server takes the optimizer's steps, else 0. */
+/* 1 if a parameter server takes the optimizer's steps, else 0. */
 SYNCOPATE_API int syncopate_training_server_steps(const syncopate_training *training);
-/* 1 where a parameter server takes steps of the whole model by a rule that moves tensors whose gradient is zero, such as one
- * with a momentum or a weight decay: a step needs a gradient of each tensor there. Else 0. */
+/* 1 if a parameter server takes steps of the whole model by a rule that changes tensors whose gradient is zero, such as
+ * one with a momentum or a weight decay: a step then needs a gradient of each tensor. Else 0. */
 SYNCOPATE_API int syncopate_training_server_moves_all(const syncopate_training *training);
-/* 1 where a step takes the mean gradient of all workers, who take all steps together, else 0. */
+/* 1 if a step takes the mean gradient of all workers, which take all steps together, else 0. */
 SYNCOPATE_API int syncopate_training_shares_gradients(const syncopate_training *training);
-/* 1 where gradients leave during the backward pass, as far as the program reports them: scheme ssgd with option overlap
+/* 1 if gradients are sent during the backward pass as soon as the program reports them: scheme ssgd with option overlap
  * on. Else 0. */
 SYNCOPATE_API int syncopate_training_overlaps(const syncopate_training *training);
-/* Samples of a usual step. */
+/* Samples in a usual step. */
 SYNCOPATE_API uint32_t syncopate_training_batch_size(const syncopate_training *training);
 
-/* The backward pass of a step of `samples` samples begins, of which the program is going to report gradients. Returns when
- * the library takes them. Where syncopate_training_overlaps is 0, this and the reports have no effect. Errors: those of
- * syncopate_training_step; SYNCOPATE_CONFIG_ERROR, for a second pass before a step. */
+/* Begins the backward pass of a step of `samples` samples, whose gradients the program will report. Returns once the
+ * library accepts them. If syncopate_training_overlaps is 0, this call and the reports have no effect. Errors: those of
+ * syncopate_training_step; SYNCOPATE_CONFIG_ERROR for a second pass before a step. */
 SYNCOPATE_API syncopate_status syncopate_training_begin_pass(syncopate_training *training, uint32_t samples);
-/* `count` values of SYNCOPATE_GRADIENTS from `first` on are final, and in host memory: the program neither reads nor writes
- * them before its step has returned. Values that it does not report are final at the step. Errors: SYNCOPATE_CONFIG_ERROR,
- * for a value that was reported before, and before a pass has begun. */
+/* Reports that `count` values of SYNCOPATE_GRADIENTS from `first` on are final and in host memory: the program neither
+ * reads nor writes them until its step has returned. Values without a report are final at the step.
+ * Errors: SYNCOPATE_CONFIG_ERROR for a value that was reported before, and before a pass has begun. */
 SYNCOPATE_API syncopate_status syncopate_training_gradients_ready(syncopate_training *training, uint64_t first,
                                                                   uint64_t count);
 
-/* From now on steps are taken with these settings of the program's optimizer: the learning rate of its first group, and a
- * checksum, other than 0, of all settings of all groups. Where workers share gradients, as under ssgd, the next step of all of
- * them ends by SYNCOPATE_CONFIG_ERROR if they differ: replicas would drift apart. A program that never calls it answers for
- * that itself. */
+/* Sets the settings of the program's optimizer for later steps: the learning rate of its first group, and a checksum,
+ * other than 0, of all settings of all groups. If workers share gradients, as under ssgd, and their settings differ,
+ * their next step ends with SYNCOPATE_CONFIG_ERROR, because replicas would drift apart. A program that never calls it
+ * must itself keep the settings equal. */
 SYNCOPATE_API syncopate_status syncopate_training_use_settings(syncopate_training *training, double learning_rate,
                                                                uint32_t checksum);
 
-/* From now on the gradients of steps are those of the tensors i with tensors[i] 1, of the replica's tensor_count. The others
- * took no part in the backward passes, and their part of SYNCOPATE_GRADIENTS is zero. Before the first call each has one.
- * Where workers share gradients, a tensor that has none on any of them is in no step; one that some have moves by the mean in
- * which that of the others is zero, as in one pass over the samples of all. */
+/* Sets which tensors have a gradient in later steps: tensor i has one if tensors[i] is 1, for the replica's
+ * tensor_count tensors. The other tensors took no part in the backward passes, and their part of SYNCOPATE_GRADIENTS is
+ * zero. Before the first call every tensor has a gradient. If workers share gradients, a step does not change a tensor
+ * without a gradient on any worker. If only some workers have one, the mean counts that of the others as zero, as in
+ * one pass over all samples. */
 SYNCOPATE_API syncopate_status syncopate_training_has_gradients(syncopate_training *training, const uint8_t *tensors);
 
-/* SYNCOPATE_GRADIENTS holds the mean gradient of `samples` samples. Returns when the parameters for the next step are
- * there. Errors: that which ended the job; SYNCOPATE_CANCELLED, when the user has ended it; SYNCOPATE_CONFIG_ERROR, for
- * another number of samples than its pass began with; SYNCOPATE_NOT_FINITE, for a gradient that is not, unless option
- * on-nan is skip. A process alone looks at the gradient of a replica without the callback `store`. */
+/* Takes a step; SYNCOPATE_GRADIENTS holds the mean gradient of `samples` samples. Returns once the parameters for the
+ * next step are in place. Errors: the error that ended the job; SYNCOPATE_CANCELLED once the user has ended it;
+ * SYNCOPATE_CONFIG_ERROR if the pass began with another number of samples; SYNCOPATE_NOT_FINITE for a gradient that is
+ * not finite, unless option on-nan is skip. In a job of one process this is checked if the replica has no callback
+ * `store`. */
 SYNCOPATE_API syncopate_status syncopate_training_step(syncopate_training *training, uint32_t samples);
-/* The same for a process that is alone, and has looked at its gradient itself: `finite` is 0 where a value of it is not
- * finite. The library reads SYNCOPATE_GRADIENTS only then. Errors: also SYNCOPATE_CONFIG_ERROR, in a job of others. */
+/* As syncopate_training_step, for a job of one process that has checked its gradient itself: `finite` is 0 if a value
+ * is not finite. The library reads SYNCOPATE_GRADIENTS only in that case. Errors: also SYNCOPATE_CONFIG_ERROR in a job
+ * of several processes. */
 SYNCOPATE_API syncopate_status syncopate_training_step_alone(syncopate_training *training, uint32_t samples, int finite);
 
-/* Called by all workers between two steps, where their programs have given all replicas the same parameters and buffers, such
- * as those of an earlier moment: training goes on from these. Optimizers keep their states; a momentum over rounds begins
- * again. No worker may have samples that others have not taken yet: where workers take steps of their own, all of them take
- * some without samples first, whose rounds are the last before this call. Errors: those of syncopate_training_step. */
+/* Adopts the replicas' current values. All workers call it between two steps, after their programs have given all
+ * replicas the same parameters and buffers, such as those of an earlier moment; training continues from them.
+ * Optimizers keep their states; a momentum over rounds restarts. No worker may have samples that the others have not
+ * received: if workers take their own steps, all of them first take some steps without samples, whose rounds are the
+ * last before this call. Errors: those of syncopate_training_step. */
 SYNCOPATE_API syncopate_status syncopate_training_take_replica(syncopate_training *training);
 
-/* The loop takes no further step. Waits for the loops of all workers; then the replica holds the model of the job.
- * Errors: that which ended the job; SYNCOPATE_CONFIG_ERROR, on all workers, where the model of one is another, since its
- * program has changed the parameters outside of the job's steps. */
+/* Ends this worker's steps and waits for the loops of all workers. The replica then holds the job's model. Errors: the
+ * error that ended the job; SYNCOPATE_CONFIG_ERROR on all workers if the model of one differs because its program has
+ * changed the parameters outside of the job's steps. */
 SYNCOPATE_API syncopate_status syncopate_training_finish(syncopate_training *training);
 
-/* Ends the job for all workers: this program leaves its loop by an error. The others get `reason`. Then close it. */
+/* Ends the job for all workers because this program leaves its loop with an error. The others get `reason`. Close the
+ * training afterwards. */
 SYNCOPATE_API void syncopate_training_abandon(syncopate_training *training, const char *reason);
 
-/* Finishes, where that has not been done, and frees it. NULL is fine. */
+/* Frees the training, and finishes it first if needed. NULL has no effect. */
 SYNCOPATE_API void syncopate_training_close(syncopate_training *training);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-"""Marks a wheel that brings the library and the programs along (script/wheel) as one for this kind of machine."""
+"""Tags a wheel that contains the library and the programs (script/wheel) for this kind of machine."""
 import pathlib
 
 from setuptools import Distribution, setup
@@ -13,7 +13,7 @@ class PlatformDistribution(Distribution):
 
 
 class AnyPython(bdist_wheel):
-    """Nothing in it is compiled against an interpreter."""
+    """Tags the wheel for any Python 3: nothing in it is compiled against an interpreter."""
 
     def get_tag(self):
         tag = super().get_tag()
@@ -22,8 +22,8 @@ class AnyPython(bdist_wheel):
 
 BACKEND = ["syncopate = syncopate_backend:register"]
 ENTRY_POINTS = {
-    "torch.backends": BACKEND,  # which torch 2.5 to 2.13 loads with itself
-    "torch.distributed.backends": BACKEND,  # which torch 2.14 loads by the backend's name
+    "torch.backends": BACKEND,  # torch 2.5 to 2.13 load it at import
+    "torch.distributed.backends": BACKEND,  # torch 2.14 loads it by the backend's name
     **({"console_scripts": ["syncopate = syncopate_torch.program:main"]} if BRINGS_PROGRAMS else {}),
 }
 setup(distclass=PlatformDistribution, cmdclass={"bdist_wheel": AnyPython}, entry_points=ENTRY_POINTS)

@@ -1,9 +1,11 @@
-"""What torch loads by an entry point, from 2.5 on, so that init_process_group("syncopate") needs no import. It loads neither
-Syncopate's library nor the rest of its module before a process group is made: every script that imports torch pays for it."""
+"""The entry point that torch loads from 2.5 on, so that init_process_group("syncopate") needs no import. Every script
+that imports torch pays for it, so it loads Syncopate's library and the rest of its module only when a process group is
+made."""
 
 
 def register():
-    """Makes "syncopate" a backend of torch.distributed, once. Where torch has no torch.distributed it does nothing."""
+    """Registers "syncopate" as a backend of torch.distributed, once. Has no effect if torch is built without
+    torch.distributed."""
     from torch import distributed
 
     if not distributed.is_available() or hasattr(distributed.Backend, "SYNCOPATE"):
@@ -14,7 +16,7 @@ def register():
         return
     try:
         distributed.Backend.register_backend("syncopate", _group_of, devices=["cpu", "cuda"])
-    except TypeError:  # torch 1.13 knows no devices
+    except TypeError:  # torch 1.13 has no argument devices
         distributed.Backend.register_backend("syncopate", _group_of)
 
 

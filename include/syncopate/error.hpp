@@ -6,17 +6,17 @@
 #include <string>
 
 namespace syncopate {
-// The library has classes of the same names inside; this name keeps them apart.
+// The library has internal classes of the same names; this namespace keeps them separate.
 inline namespace v0 {
 
-/// Everything that Syncopate throws derives from this. A message is one line that names what was
-/// expected, what was found, and what to do; `docs/reference/errors.md` has a page of them.
+/// The base class of all errors that Syncopate throws. A message is one line with the expected and
+/// the found value and the remedy; `docs/reference/errors.md` lists the messages.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Something impossible or contradictory: an option, an argument, an order of calls.
+/// An invalid or contradictory option, argument or order of calls.
 class ConfigError : public Error {
  public:
   using Error::Error;
@@ -28,25 +28,25 @@ class DataError : public Error {
   using Error::Error;
 };
 
-/// Another process of the job has died, or its connection broke.
+/// Another process of the job has died, or the connection to it is broken.
 class PeerLost : public Error {
  public:
   using Error::Error;
 };
 
-/// A deadline passed. The message names who was missing.
+/// A time limit has passed. The message names the missing worker.
 class TimedOut : public Error {
  public:
   using Error::Error;
 };
 
-/// A gradient is not a number, and the job was to stop there.
+/// A gradient is not finite, and the job is configured to stop in this case.
 class NotFinite : public Error {
  public:
   using Error::Error;
 };
 
-/// Another process speaks another version, or sent damaged bytes.
+/// Another process uses another protocol version, or sent damaged bytes.
 class ProtocolError : public Error {
  public:
   using Error::Error;
@@ -58,7 +58,7 @@ class Cancelled : public Error {
   using Error::Error;
 };
 
-/// A bug of Syncopate, to be reported.
+/// A bug of Syncopate: please report it.
 class InternalError : public Error {
  public:
   using Error::Error;
@@ -66,8 +66,8 @@ class InternalError : public Error {
 
 namespace detail {
 
-/// Throws what a call of the C interface reports. Errors: the class of `status`, unless it is
-/// SYNCOPATE_OK.
+/// Throws the error that a call of the C interface returned. Errors: the class that belongs to
+/// `status`, unless that is SYNCOPATE_OK.
 inline void check(syncopate_status status) {
   if (status == SYNCOPATE_OK) {
     return;
@@ -88,7 +88,7 @@ inline void check(syncopate_status status) {
   throw Error(message);
 }
 
-/// The handle of an object. Errors: ConfigError, where the object was moved from.
+/// Returns the handle of an object. Errors: ConfigError if the object was moved from.
 template <class Owner>
 typename Owner::element_type* handle_of(const Owner& owner, const char* name) {
   if (!owner) {

@@ -12,30 +12,30 @@
 #include <utility>
 #include <vector>
 
-/// The collectives of a job's workers, of all or of some. C++17, over `syncopate.h`.
+/// Collectives of all or some workers of a job. C++17, over `syncopate.h`.
 namespace syncopate {
 inline namespace v0 {
 
-/// A collective that goes on while its caller does something else; so do a send and a receive.
+/// A collective, a send or a receive that runs in the background.
 ///
-/// Thread: any; one waits for a receive.
+/// Thread: any; only one waits for a receive.
 class CollectiveWork {
  public:
-  /// One that has ended already.
+  /// A collective that has ended already.
   CollectiveWork() = default;
-  /// That of the C interface, which this frees.
+  /// Takes ownership of a work of the C interface.
   explicit CollectiveWork(syncopate_work* work) : work_(work, syncopate_work_free) {}
 
   /// True once the collective has ended.
   bool done() const { return !work_ || syncopate_work_is_done(work_.get()) != 0; }
   /// Returns once the collective has ended. Errors: those of the collective, in every call;
-  /// Cancelled, where the program has left the job before it began.
+  /// Cancelled if the program left the job before the collective began.
   void wait() {
     if (work_) {
       detail::check(syncopate_work_wait(work_.get()));
     }
   }
-  /// The sender, once a receive has ended; else SYNCOPATE_ANY.
+  /// The sender of a receive that has ended; else SYNCOPATE_ANY.
   std::uint32_t source() const {
     return work_ ? syncopate_work_source(work_.get()) : SYNCOPATE_ANY;
   }
@@ -44,28 +44,28 @@ class CollectiveWork {
   std::shared_ptr<syncopate_work> work_;  ///< null: it has ended
 };
 
-/// Some workers of a job, or all of them.
+/// Some or all workers of a job.
 ///
 /// Collectives: every member calls those of one group in the same order, with the same types and
-///   lengths. Those of `_async` return at once; they are carried out one after the other, in the
-///   order of the calls, and what they read and write stays as it is until they have ended. Those
-///   of several groups go on beside each other, and so does what one worker sends to another.
+///              lengths. An `_async` call returns at once; the collectives run one after the other
+///              in the order of the calls. Do not change values that they read or write until they
+///              have ended. Those of several groups run concurrently, and so do sends and receives.
 /// Values: a container of contiguous values, such as a std::vector, std::array or std::span.
-/// Copies: stand for the same group.
-/// Thread: collectives of one group one at a time, while other threads use other groups, or the
-///         job; sends and receives any.
-/// Errors: PeerLost, TimedOut (another program has ended, or has not come within the group's
-///         limit); ConfigError, for lengths and ranks that are impossible, and in a forked process.
+/// Copies: refer to the same group.
+/// Thread: one collective of a group at a time; other threads may use other groups or the job. Any
+///         thread may send and receive.
+/// Errors: PeerLost and TimedOut if another program has ended or has not arrived within the group's
+///         time limit; ConfigError for invalid lengths and ranks, and in a forked process.
 class Group {
  public:
   /// Marks a group that belongs to the job.
   enum OfTheJob { of_the_job };
 
-  /// Closes the group at its end.
+  /// Takes ownership of a group and closes it.
   explicit Group(syncopate_group* group) : group_(group, syncopate_group_close) {}
-  /// A group that the job closes.
+  /// Refers to a group that the job closes.
   Group(syncopate_group* group, OfTheJob) : group_(group, [](syncopate_group*) {}) {}
-  /// One that has owners already.
+  /// Shares a group with its other owners.
   explicit Group(std::shared_ptr<syncopate_group> group) : group_(std::move(group)) {}
 
   /// The rank of this worker in the group, from 0 on.
@@ -73,16 +73,16 @@ class Group {
   /// The number of members.
   std::uint32_t size() const { return syncopate_group_size(handle()); }
 
-  /// What the bytes of the next collective are, such as "float32": members that say different
-  /// things get a ConfigError, all of them, in that collective or a later one. `broadcast` and
-  /// `allgather` of values and tensors say it themselves.
+  /// Describes the bytes of the next collective, such as "float32": if the descriptions of members
+  /// differ, all of them get a ConfigError, in that collective or a later one. `broadcast` and
+  /// `allgather` of values and tensors call it themselves.
   void next_type(const std::string& type) {
     detail::check(syncopate_next_type(handle(), type.c_str()));
   }
 
   /// Replaces `values` (float, double, Bfloat16, Float16, and integers of 8, 32 or 64 bits) by
-  /// their reduction over all members: the same bits on each. Integers wrap around; values of
-  /// bfloat16 and float16 are combined in float32.
+  /// their reduction over all members. The bits are the same on each member. Integers wrap around;
+  /// bfloat16 and float16 values are combined in float32.
   template <class Values>
   void allreduce(Values&& values, syncopate_operation operation = SYNCOPATE_SUM) {
     allreduce(std::data(values), std::size(values), detail::type_of<detail::ValueOf<Values>>(),
@@ -94,7 +94,7 @@ class Group {
     return allreduce_async(std::data(values), std::size(values),
                            detail::type_of<detail::ValueOf<Values>>(), operation);
   }
-  /// The same of `count` values of a type of the C interface.
+  /// As `allreduce`, for `count` values of a type of the C interface.
   void allreduce(void* values, std::size_t count, syncopate_type type,
                  syncopate_operation operation = SYNCOPATE_SUM) {
     detail::check(syncopate_allreduce(handle(), values, count, type, operation, nullptr));
@@ -107,7 +107,8 @@ class Group {
     });
   }
 
-  /// Replaces `values` by their reduction on member `root`; those of the others stay.
+  /// Replaces `values` by their reduction on member `root`; the values of other members do not
+  /// change.
   template <class Values>
   void reduce(Values&& values, std::uint32_t root = 0,
               syncopate_operation operation = SYNCOPATE_SUM) {
@@ -116,8 +117,8 @@ class Group {
                                    nullptr));
   }
 
-  /// Block r of the reduction of `values`, where this is member r. `values` has a block of the same
-  /// length for each member.
+  /// Returns, on member r, block r of the reduction of `values`, which has one block of the same
+  /// length per member.
   template <class Values>
   auto reduce_scatter(const Values& values, syncopate_operation operation = SYNCOPATE_SUM) {
     using Value = std::remove_const_t<detail::ValueOf<const Values>>;
@@ -144,7 +145,7 @@ class Group {
     next_type(detail::type_name<std::remove_const_t<detail::ValueOf<Values>>>());
     return broadcast_async(static_cast<void*>(std::data(values)), detail::bytes_of(values), root);
   }
-  /// The same of `bytes` bytes.
+  /// As `broadcast`, for `bytes` bytes.
   void broadcast(void* values, std::size_t bytes, std::uint32_t root = 0) {
     detail::check(syncopate_broadcast(handle(), values, bytes, root, nullptr));
   }
@@ -155,7 +156,7 @@ class Group {
     });
   }
 
-  /// Block r of `all`, of `bytes` bytes, becomes what member r passes as `mine`.
+  /// Sets block r of `all`, `bytes` bytes, to the `mine` of member r.
   void allgather(const void* mine, std::size_t bytes, void* all) {
     detail::check(syncopate_allgather(handle(), mine, bytes, all, nullptr));
   }
@@ -165,7 +166,7 @@ class Group {
       return syncopate_allgather(handle(), mine, bytes, all, work);
     });
   }
-  /// The values of all members, by rank. Each passes as many.
+  /// Returns the values of all members, by rank. Each member passes the same number of values.
   template <class Values>
   auto allgather(const Values& mine) {
     using Value = std::remove_const_t<detail::ValueOf<const Values>>;
@@ -175,15 +176,15 @@ class Group {
     return all;
   }
 
-  /// Returns when every member has called it.
+  /// Returns once every member has called it.
   void barrier() { detail::check(syncopate_barrier(handle(), nullptr)); }
-  /// As `barrier`, but returns at once; the work ends when every member has called it.
+  /// As `barrier`, but returns at once; the work ends once every member has called it.
   CollectiveWork barrier_async() {
     return started([&](syncopate_work** work) { return syncopate_barrier(handle(), work); });
   }
 
-  /// Sends bytes to one other member, which receives as many under the same tag, a number below
-  /// 4096.
+  /// Sends bytes to one other member, which receives the same number with the same tag, a number
+  /// below 4096.
   void send(const void* values, std::size_t bytes, std::uint32_t to, std::uint32_t tag = 0) {
     detail::check(syncopate_send(handle(), values, bytes, to, tag, nullptr));
   }
@@ -194,7 +195,7 @@ class Group {
       return syncopate_send(handle(), values, bytes, to, tag, work);
     });
   }
-  /// Receives what another member sends under this tag, in as many bytes.
+  /// Receives a message that another member sends with the same tag and the same number of bytes.
   /// `from`: a member, or SYNCOPATE_ANY.
   void receive(void* values, std::size_t bytes, std::uint32_t from, std::uint32_t tag = 0) {
     detail::check(syncopate_receive(handle(), values, bytes, from, tag, nullptr));
@@ -207,7 +208,7 @@ class Group {
     });
   }
 
-  /// The group of the C interface, which has gather, scatter and alltoall, too.
+  /// The group of the C interface, which also has gather, scatter and alltoall.
   syncopate_group* handle() const { return detail::handle_of(group_, "group"); }
 
  private:

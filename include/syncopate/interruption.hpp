@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-/// How a program ends a wait for the other workers. C++17, over `syncopate.h`.
+/// Interruption of a wait for other workers. C++17, over `syncopate.h`.
 namespace syncopate {
 inline namespace v0 {
 
@@ -22,12 +22,12 @@ inline int ask_for_interruption(void* function) noexcept {
 
 }  // namespace detail
 
-/// From now on a call of this thread that waits for other workers, such as the constructor of a
-/// `Job` or a step of a training, asks `requested` now and then, in this thread, for example
-/// whether a signal has come. If it returns true, the call throws `Cancelled`; one of a training
-/// ends the job for all workers. An empty function: nothing is asked, as at the beginning.
+/// Makes each later call of this thread that waits for other workers, such as the constructor of a
+/// `Job` or a step of a training, call `requested` repeatedly, in this thread, for example to check
+/// for a signal. If it returns true, the call throws `Cancelled`; a call of a training then ends
+/// the job for all workers. An empty function removes it.
 ///
-/// Errors: `requested` throws nothing, and calls nothing of this library.
+/// Errors: `requested` must not throw, and must not call this library.
 inline void set_interruption(std::function<bool()> requested) {
   detail::interruption() = std::move(requested);
   syncopate_set_interruption(detail::interruption() ? detail::ask_for_interruption : nullptr,

@@ -15,79 +15,80 @@
 #include <utility>
 #include <vector>
 
-/// A job whose workers train by loops of their own programs, without libtorch;
-/// `syncopate/torch.hpp` has the same for libtorch's modules. C++17, over `syncopate.h`.
+/// A job whose workers train in their programs' own loops, without libtorch; `syncopate/torch.hpp`
+/// is the same for libtorch's modules. C++17, over `syncopate.h`.
 namespace syncopate {
 inline namespace v0 {
 
-/// How a process finds the others of its job. Launchers pass it by environment variables.
+/// Data by which a process finds the other processes of its job. Launchers pass it in environment
+/// variables.
 struct JobEntry {
   std::string coordinator;  ///< HOST:PORT
   std::string key;          ///< the secret of the job
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
   std::uint32_t local_rank = 0;  ///< among the processes of this host
-  /// HOST:PORT where this process listens; port 0: a free one.
+  /// HOST:PORT at which this process listens; port 0: any free port.
   std::string address = "127.0.0.1:0";
   bool unencrypted = false;  ///< allows addresses beyond loopback: the network is trusted
 };
 
-/// What a program says when it joins. The command line of `syncopate run` may say it instead; both
-/// may say the same, but not contradict each other.
+/// Settings with which a program joins. The command line of `syncopate run` may give them instead;
+/// both may give the same ones, but must not contradict each other.
 struct InitOptions {
   std::string scheme = {};  ///< empty: that of the command line, else `ssgd`
   Options options = {};
-  /// Empty: from the environment; where that has none, the process is a job by itself.
+  /// Empty: from the environment; if that has none, the process is a job of its own.
   std::optional<JobEntry> entry = {};
-  /// How long a worker waits for others in collectives of all workers at most; 0: half an hour.
+  /// Longest wait for other workers in collectives of all workers; 0: half an hour.
   double wait_seconds = 0;
 };
 
 /// The order in which one worker trains on the samples of a dataset: in each epoch all workers
-/// together take every sample once. With option `data-order` `fixed` the part of each worker
-/// follows from the job's seed; with `leased`, which schemes whose workers take different numbers
-/// of steps have by default, faster workers take more. Copies go on together, as libtorch's loaders
-/// need them.
+/// together take every sample once. With option `data-order` `fixed`, each worker's part follows
+/// from the job's seed. With `leased`, the default of schemes whose workers take different numbers
+/// of steps, faster workers take more samples. Copies share one position, as libtorch's loaders
+/// need.
 ///
 /// Thread: that of the job.
 class Share {
  public:
-  /// That of the C interface, which this closes.
+  /// Takes ownership of a share of the C interface.
   explicit Share(syncopate_share* share) : share_(share, syncopate_share_close) {}
 
-  /// Samples of a step of this worker.
+  /// Samples in a step of this worker.
   std::size_t step_size() const { return syncopate_share_step_size(handle()); }
-  /// The indices of the next step, in order; empty at the end of an epoch. The call after that
-  /// gives the first step of the next epoch.
+  /// Returns the indices of the next step, in order; empty at the end of an epoch. The call after
+  /// that returns the first step of the next epoch.
   std::vector<std::size_t> next() {
     const std::uint64_t* indices = nullptr;
     std::size_t count = 0;
     detail::check(syncopate_share_next(handle(), &indices, &count));
     std::vector<std::size_t> step(indices, indices + count);
     if (step.empty()) {
-      next_epoch();  // so that the place of every copy is the beginning of the next one
+      next_epoch();  // moves every copy to the beginning of the next epoch
     }
     return step;
   }
-  /// Begins the next epoch, unless this one has not begun, or goes on by `resume` with the next
-  /// step.
+  /// Begins the next epoch. Has no effect if the current epoch has not begun, or if `resume` was
+  /// just called.
   void next_epoch() { detail::check(syncopate_share_next_epoch(handle())); }
-  /// Goes on behind the first `step` steps of `epoch`, which an earlier job has taken. Where
-  /// samples are leased these are not known, and the epoch begins again. Errors: ConfigError, for
-  /// more steps than this worker has in the epoch, and an epoch above 2^32 - 1.
+  /// Continues after the first `step` steps of `epoch`, which an earlier job has taken. If samples
+  /// are leased, these steps are not known, and the epoch restarts. Errors: ConfigError for more
+  /// steps than this worker has in the epoch, and for an epoch above 2^32 - 1.
   void resume(std::size_t epoch, std::size_t step) {
     detail::check(syncopate_share_resume(handle(), epoch, step));
   }
-  /// The steps of this worker in the epoch under way. Errors: ConfigError, where samples are
-  /// leased: the other workers then decide with it.
+  /// The steps of this worker in the current epoch. Errors: ConfigError if samples are leased,
+  /// because the number then also depends on the other workers.
   std::size_t steps() const {
     std::uint64_t steps = 0;
     detail::check(syncopate_share_length(share_.get(), &steps, nullptr));
     return steps;
   }
-  /// Whole epochs so far.
+  /// Completed epochs so far.
   std::size_t epoch() const { return syncopate_share_epoch(handle()); }
-  /// Steps so far in the epoch under way; 0 at the end of one, where the next is under way.
+  /// Steps so far in the current epoch; 0 at the end of an epoch, when the next one is current.
   std::size_t step() const { return syncopate_share_step(handle()); }
 
  private:
@@ -96,39 +97,39 @@ class Share {
   std::shared_ptr<syncopate_share> share_;
 };
 
-/// A worker's membership in a job of programs. A process without a launcher is a job of one worker:
-/// it opens no connection and starts no thread, and its collectives do nothing. Otherwise the first
+/// A worker's membership in a job. A process without a launcher is a job of one worker: it opens no
+/// connection and starts no thread, and its collectives have no effect. Otherwise the first
 /// asynchronous collective starts a thread.
 ///
-/// The library forks nothing, installs no signal handler, writes nothing to the terminal, and never
-/// ends the process.
+/// The library forks no process, installs no signal handler, writes nothing to the terminal, and
+/// never ends the process.
 ///
-/// Thread: one at a time; a second one is refused. So is a process that this one forks, where the
-///         objects of the job do nothing when they are destroyed.
-/// Errors: all derive from `syncopate::Error`. ConfigError: options that contradict each other, or
-///         that differ between programs. Collectives: PeerLost, TimedOut (another program has
-///         ended, or has not come within half an hour).
+/// Thread: one at a time; calls of a second one fail. So do calls of a forked process, in which
+///         destructors of the job's objects have no effect.
+/// Errors: all derive from `syncopate::Error`. ConfigError: options that contradict each other or
+///         differ between programs. Collectives: PeerLost and TimedOut if another program has ended
+///         or has not arrived within half an hour.
 class Job {
  public:
-  /// Waits until every program of the job has come. Errors: also those of the transport.
+  /// Waits until every program of the job has joined. Errors: also those of the transport.
   explicit Job(const InitOptions& options = {});
-  // The end of its life leaves the job. Worker 0 of a job that another launcher than `syncopate
-  // run` has started coordinates it, and waits until the others have left.
+  // The destructor leaves the job. If another launcher than `syncopate run` has started the job,
+  // worker 0 coordinates it and waits until the others have left.
 
-  /// The membership of another object, which has none afterwards.
+  /// Takes the membership of another object, which has none afterwards.
   Job(Job&&) noexcept = default;
-  /// The same; the membership of this object so far ends.
+  /// Takes the membership of another object; the current membership of this object ends.
   Job& operator=(Job&&) noexcept = default;
 
   /// The rank of this worker, from 0 on.
   std::uint32_t rank() const { return syncopate_rank(handle()); }
   /// The number of workers.
   std::uint32_t size() const { return syncopate_worker_count(handle()); }
-  /// The rank of this worker among those of its host.
+  /// The rank of this worker among the workers of its host.
   std::uint32_t local_rank() const { return syncopate_local_rank(handle()); }
 
-  // Collectives of all workers, as those of `Group`: with sums and worker 0 where that has a
-  // choice.
+  // Collectives of all workers, as those of `Group`. The operation is the sum and the root is
+  // worker 0.
 
   /// As `Group::allreduce`, the sum over all workers.
   template <class Values>
@@ -140,7 +141,7 @@ class Job {
   CollectiveWork allreduce_async(Values&& values) {
     return everyone().allreduce_async(values);
   }
-  /// The same of `count` values of a type of the C interface.
+  /// As `allreduce`, for `count` values of a type of the C interface.
   void allreduce(void* values, std::size_t count, syncopate_type type) {
     everyone().allreduce(values, count, type);
   }
@@ -158,13 +159,13 @@ class Job {
   CollectiveWork broadcast_async(Values&& values) {
     return everyone().broadcast_async(values);
   }
-  /// The same of `bytes` bytes.
+  /// As `broadcast`, for `bytes` bytes.
   void broadcast(void* values, std::size_t bytes) { everyone().broadcast(values, bytes); }
   /// As `broadcast`, but returns at once.
   CollectiveWork broadcast_async(void* values, std::size_t bytes) {
     return everyone().broadcast_async(values, bytes);
   }
-  /// Block r of `all`, of `bytes` bytes, becomes what worker r passes as `mine`.
+  /// Sets block r of `all`, `bytes` bytes, to the `mine` of worker r.
   void allgather(const void* mine, std::size_t bytes, void* all) {
     everyone().allgather(mine, bytes, all);
   }
@@ -172,26 +173,26 @@ class Job {
   CollectiveWork allgather_async(const void* mine, std::size_t bytes, void* all) {
     return everyone().allgather_async(mine, bytes, all);
   }
-  /// The values of all workers, by rank. Each passes as many.
+  /// Returns the values of all workers, by rank. Each worker passes the same number of values.
   template <class Values>
   auto allgather(const Values& mine) {
     return everyone().allgather(mine);
   }
-  /// Returns when every worker has called it.
+  /// Returns once every worker has called it.
   void barrier() { everyone().barrier(); }
-  /// As `barrier`, but returns at once; the work ends when every worker has called it.
+  /// As `barrier`, but returns at once; the work ends once every worker has called it.
   CollectiveWork barrier_async() { return everyone().barrier_async(); }
 
-  /// All workers, as long as the job.
+  /// The group of all workers; it is valid as long as the job.
   Group everyone() const { return Group(syncopate_everyone(handle()), Group::of_the_job); }
-  /// Some workers, by their ranks in the job, this one's among them; member i has rank i in the
-  /// group. All of them call it, with the same ranks; where two groups have two members in common,
-  /// these open them in the same order.
-  /// `wait_seconds`: how long a member waits for others at most; 0: half an hour.
+  /// Opens a group of some workers, given by their ranks in the job; this worker must be one of
+  /// them. Member i has rank i in the group. All members call it with the same ranks; if two groups
+  /// have two members in common, these open the groups in the same order.
+  /// `wait_seconds`: longest wait of a member for others; 0: half an hour.
   Group open_group(const std::vector<std::uint32_t>& ranks, double wait_seconds = 0) {
     syncopate_group_options options{};
     options.size = sizeof options;
-    const std::uint32_t none = 0;  // NULL, as the data of an empty vector, would be all workers
+    const std::uint32_t none = 0;  // an empty vector may have NULL data: all workers
     options.ranks = ranks.empty() ? &none : ranks.data();
     options.rank_count = ranks.size();
     options.wait_seconds = wait_seconds;
@@ -200,8 +201,8 @@ class Job {
     return Group(group);
   }
 
-  /// This worker's share of a dataset of `samples` samples, in steps of which all workers together
-  /// take `batch_size` samples. Training counts epochs and weighs steps by these sizes.
+  /// Opens this worker's share of a dataset of `samples` samples, in steps of `batch_size` samples
+  /// of all workers together. Training counts epochs and weights steps by these sizes.
   Share share(std::size_t samples, std::size_t batch_size) {
     syncopate_share* share = nullptr;
     detail::check(syncopate_share_open(handle(), samples, batch_size, &share));
@@ -209,21 +210,22 @@ class Job {
     usual_step_ = static_cast<std::uint32_t>(own.step_size());
     return own;
   }
-  /// Samples of a step of this worker, as `share` has last been called; 0 before.
+  /// Samples in a step of this worker, from the last call of `share`; 0 before.
   std::uint32_t usual_step() const { return usual_step_; }
 
-  /// Before a program changes its model for a training. Errors: ConfigError, where the job has one.
+  /// Checks that a training may start, before the program changes its model. Errors: ConfigError if
+  /// the job has a training already.
   void expect_untrained() const;
-  /// A training by a scheme of the program's own begins. Returns all workers; as long as the result
-  /// lives, the program stays in the job. Errors: as `expect_untrained`.
+  /// Begins a training with the program's own scheme and returns the group of all workers; the
+  /// program stays in the job while the result lives. Errors: those of `expect_untrained`.
   Group begin_own_training() const;
 
-  /// The job of the C interface. Errors: ConfigError, for a job that was moved from, as in every
-  /// call of one.
+  /// The job of the C interface. Errors: ConfigError if this job was moved from, as in every other
+  /// call.
   syncopate_job* handle() const { return detail::handle_of(membership_, "job")->job; }
 
  private:
-  /// Leaves the job at its end.
+  /// Leaves the job when destroyed.
   struct Membership {
     explicit Membership(syncopate_job* joined) : job(joined) {}
     ~Membership() { syncopate_leave(job); }
@@ -231,15 +233,15 @@ class Job {
     Membership& operator=(const Membership&) = delete;
 
     syncopate_job* job;
-    bool has_own_training = false;  ///< which the library does not know
+    bool has_own_training = false;  ///< unknown to the library
   };
 
-  std::shared_ptr<Membership> membership_;  ///< shared with a training by a scheme of one's own
+  std::shared_ptr<Membership> membership_;  ///< shared with a training by the program's own scheme
   std::uint32_t usual_step_ = 0;
 };
 
-/// Joins the job that a launcher (`syncopate run`, mpirun, srun, torchrun) has started this process
-/// for, as one of its workers. Without a launcher the process is a job of one worker.
+/// Joins the job for which a launcher (`syncopate run`, mpirun, srun, torchrun) has started this
+/// process, as one of its workers. Without a launcher the process is a job of one worker.
 inline Job join(const InitOptions& options = {}) {
   return Job(options);
 }

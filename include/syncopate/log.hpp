@@ -12,15 +12,16 @@
 namespace syncopate {
 inline namespace v0 {
 
-/// Gets the lines that the command line would write to standard error, without their end.
+/// Receives the lines that the command line would write to standard error, without line ends.
 ///
-/// Thread: any, one at a time.
-/// Errors: it throws nothing, and calls nothing of this library.
+/// Thread: any, one call at a time.
+/// Errors: it must not throw, and must not call this library.
 using LogFunction = std::function<void(syncopate_log_level level, const std::string& line)>;
 
 namespace detail {
 
-/// Those of all calls: a thread may still be inside an earlier one, until the process ends.
+/// The functions of all calls of `set_log`. They live until the process ends, because a thread may
+/// still be inside an earlier one.
 inline std::list<LogFunction>& log_functions() {
   static auto* const functions = std::make_unique<std::list<LogFunction>>().release();
   return *functions;
@@ -32,8 +33,9 @@ inline void pass_line(void* function, syncopate_log_level level, const char* lin
 
 }  // namespace detail
 
-/// From now on `log` gets every line of `least` and above; an empty function: nobody does. Before
-/// the first call warnings go to standard error. It stays alive until the end of the process.
+/// Passes every later line of level `least` or above to `log`; an empty function discards all
+/// lines. Before the first call, warnings go to standard error. `log` lives until the end of the
+/// process.
 ///
 /// Thread: one.
 inline void set_log(LogFunction log, syncopate_log_level least = SYNCOPATE_LOG_INFO) {

@@ -10,12 +10,12 @@
 namespace syncopate {
 inline namespace v0 {
 
-/// Options of `syncopate run`, by their names: {"local-steps", "4"}.
+/// Options of `syncopate run`, given by their names: {"local-steps", "4"}.
 using Options = std::map<std::string, std::string>;
 
 namespace detail {
 
-/// Options as the C interface takes them. The map outlives this.
+/// Options as an array of the C interface. The map must outlive this object.
 class OptionList {
  public:
   explicit OptionList(const Options& options) {
@@ -30,7 +30,7 @@ class OptionList {
   std::vector<syncopate_option> list_;
 };
 
-/// Null for an empty text.
+/// Returns null for an empty string.
 inline const char* text_or_null(const std::string& text) {
   return text.empty() ? nullptr : text.c_str();
 }

@@ -13,7 +13,7 @@
 #include <syncopate/replica.hpp>
 #include <utility>
 
-/// Schemes of a program's own. C++17, over `syncopate.h`.
+/// Schemes defined by a program. C++17, over `syncopate.h`.
 namespace syncopate {
 inline namespace v0 {
 
@@ -26,26 +26,26 @@ struct Values {
   float* data() const { return first; }
   /// The number of values.
   std::size_t size() const { return count; }
-  /// Where an iteration begins.
+  /// The first value, for iteration.
   float* begin() const { return first; }
-  /// Where an iteration ends.
+  /// The end of an iteration.
   float* end() const { return first + count; }
   /// The value at an index below `size`.
   float& operator[](std::size_t index) const { return first[index]; }
 };
 
-/// What a scheme sees of a step, and what it can do.
+/// The data and operations of a step that a scheme can use.
 class SchemeStep {
  public:
-  /// Syncopate makes one for each step, of `samples` samples.
+  /// Syncopate makes one for each step; `samples` is its number of samples.
   SchemeStep(Replica& replica, Group& workers, std::uint32_t samples)
       : replica_(replica), workers_(workers), samples_(samples) {}
 
-  /// The mean gradient of this worker's samples; what the next `take_step` uses.
+  /// The mean gradient of this worker's samples; the next `take_step` uses it.
   Values gradients() { return vector(SYNCOPATE_GRADIENTS, replica_.parameters()); }
   /// The parameters of this worker's replica.
   Values parameters() { return vector(SYNCOPATE_PARAMETERS, replica_.parameters()); }
-  /// Floating state that is not trained: BatchNorm's running statistics.
+  /// Floating-point state that is not trained, such as BatchNorm's running statistics.
   Values buffers() { return vector(SYNCOPATE_BUFFERS, replica_.buffers()); }
 
   /// Samples of this step on this worker.
@@ -53,14 +53,14 @@ class SchemeStep {
   /// All workers of the job.
   Group& workers() { return workers_; }
 
-  /// One step of the program's optimizer with the gradients, at its learning rate times
-  /// `rate_factor`. `parameters` has to be asked for again.
+  /// Takes one step of the program's optimizer with the gradients, at its learning rate times
+  /// `rate_factor`. Call `parameters` again afterwards.
   void take_step(double rate_factor = 1) {
     store();
     replica_.take_step(rate_factor);
   }
 
-  /// Makes changes of the vectors known to the model. Syncopate calls it after the scheme.
+  /// Applies changes of the vectors to the model. Syncopate calls it after the scheme.
   void store() {
     for (const syncopate_vector which :
          {SYNCOPATE_GRADIENTS, SYNCOPATE_PARAMETERS, SYNCOPATE_BUFFERS}) {
@@ -82,16 +82,17 @@ class SchemeStep {
   bool viewed_[3] = {false, false, false};  ///< since the last `store`, by vector
 };
 
-/// A scheme of a program's own: what happens to a replica after each backward pass. One object
-/// serves one worker.
+/// A scheme defined by a program: it handles a replica after each backward pass. One object serves
+/// one worker.
 ///
-/// Collectives: all workers call those of a step, in the same order, unless they are of groups or
-///              between two workers.
+/// Collectives: all workers call those of a step in the same order, except collectives of groups
+///              and sends between two workers.
 class Scheme {
  public:
   virtual ~Scheme() = default;
-  /// Takes the step of this worker, with the gradients of `step`. Returns when the replica has the
-  /// parameters for the next one. Errors: an exception leaves the program's `step`.
+  /// Takes the step of this worker with the gradients of `step`. Returns once the replica has the
+  /// parameters for the next step. Errors: the program's `step` throws an exception of this
+  /// function.
   virtual void after_backward(SchemeStep& step) = 0;
 };
 
@@ -105,7 +106,7 @@ inline std::map<std::string, MakeScheme>& own_schemes() {
   return schemes;
 }
 
-/// Null for a name that the program has not registered.
+/// Returns null for a name that the program has not registered.
 inline std::unique_ptr<Scheme> own_scheme(const std::string& name) {
   const auto found = own_schemes().find(name);
   return found == own_schemes().end() ? nullptr : found->second();
@@ -113,16 +114,17 @@ inline std::unique_ptr<Scheme> own_scheme(const std::string& name) {
 
 }  // namespace detail
 
-/// Gives a scheme a name, by which a `DistributedOptimizer` or a `Training` of this program is made
-/// with it. Before threads that make one. The command line of `syncopate run` does not know it, and
-/// its jobs have no run folder. Errors: ConfigError, for a name that has been given.
+/// Registers a scheme under a name, with which a `DistributedOptimizer` or a `Training` of this
+/// program can be made. Call it before starting threads that make one. The command line of
+/// `syncopate run` does not know the scheme, and its jobs have no run folder. Errors: ConfigError
+/// if the name is registered already.
 inline void register_scheme(const std::string& name, MakeScheme make) {
   if (!detail::own_schemes().emplace(name, std::move(make)).second) {
     throw ConfigError("this program has registered a scheme " + name + " already");
   }
 }
 
-/// The training of a replica by a scheme of the program's own.
+/// The training of a replica by a scheme of the program.
 class OwnTraining {
  public:
   /// Gives all replicas the parameters and buffers of worker 0.
@@ -134,8 +136,8 @@ class OwnTraining {
     start.store();
   }
 
-  /// A step with the gradients that the replica holds, which are the mean of `samples` samples.
-  /// Errors: ConfigError, after `finish`; what the scheme throws.
+  /// Takes a step with the gradients that the replica holds, the mean of `samples` samples.
+  /// Errors: ConfigError after `finish`; exceptions of the scheme.
   void step(std::uint32_t samples) {
     if (finished_) {
       throw ConfigError("the loop has finished: its optimizer takes no further step");

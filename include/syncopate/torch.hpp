@@ -25,8 +25,8 @@
 #include <utility>
 #include <vector>
 
-/// Data-parallel training of libtorch's modules by a program's own loop. C++17, over
-/// `syncopate.h`: the same library serves every libtorch.
+/// Data-parallel training of libtorch's modules in a program's own loop. C++17, over `syncopate.h`:
+/// the same library serves every version of libtorch.
 namespace syncopate {
 inline namespace v0 {
 
@@ -34,35 +34,35 @@ namespace detail {
 class UnderWay;
 }
 
-/// A collective of a tensor that goes on while its caller does something else. One that is dropped
-/// goes on, too, and its tensors live until it has ended.
+/// A collective of a tensor that runs in the background. If the object is dropped, the collective
+/// continues, and its tensors live until it has ended.
 ///
 /// Thread: one.
 class TensorWork {
  public:
-  /// What the collective works on.
+  /// The tensors of the collective.
   struct Tensors {
     torch::Tensor result;
-    torch::Tensor host;       ///< the values of `result` while they travel; may be the same
-    torch::Tensor read = {};  ///< is read until the end
+    torch::Tensor host;       ///< the values of `result` during the transfer; may be the same
+    torch::Tensor read = {};  ///< read until the end
   };
   /// Made by the collectives of `TorchJob`.
   TensorWork(CollectiveWork work, Tensors tensors);
 
   /// True once the collective has ended.
   bool done() const;
-  /// Returns the tensor with the result, once the collective has ended: the caller's own, where the
-  /// collective changes it. Errors: those of the collective.
+  /// Waits for the collective and returns the tensor with its result: the caller's own tensor if
+  /// the collective changes it. Errors: those of the collective.
   torch::Tensor wait();
 
  private:
-  std::shared_ptr<detail::UnderWay> under_way_;  ///< of all copies; null once this was moved from
+  std::shared_ptr<detail::UnderWay> under_way_;  ///< shared by all copies; null after a move
 };
 
 namespace detail {
 
-/// A collective with its tensors, which stay until it has ended, whatever happens to the object.
-/// The destructor does not wait, which might last for ever while an exception flies.
+/// A collective with its tensors, which live until it has ended, even if this object is destroyed.
+/// The destructor does not wait: during an exception that might last forever.
 class UnderWay {
  public:
   struct Part {
@@ -82,7 +82,8 @@ class UnderWay {
   Part& part() { return own_.front(); }
 
  private:
-  /// Those that were dropped under way. They have no end, since a collective may outlive `main`.
+  /// Collectives that were dropped while running. Never destroyed, since a collective may outlive
+  /// `main`.
   struct Dropped {
     std::mutex mutex;
     std::list<Part> parts;
@@ -98,21 +99,21 @@ class UnderWay {
     all.parts.splice(all.parts.end(), own_);
   }
 
-  std::list<Part> own_;  ///< one, of which a list takes over without new memory
+  std::list<Part> own_;  ///< one element; a list allows splicing without allocation
 };
 
 }  // namespace detail
 
-/// A worker's membership in a job of programs that train libtorch's modules: `Job`, and what
-/// concerns tensors, modules and datasets.
+/// A worker's membership in a job that trains libtorch's modules: `Job` with calls for tensors,
+/// modules and datasets.
 ///
 /// Thread, errors: as `Job`.
 class TorchJob : public Job {
  public:
   using Job::Job;
 
-  /// Where this worker trains: the CUDA device of its local rank, several workers on one where
-  /// there are fewer; without CUDA the CPU.
+  /// The device on which this worker trains: the CUDA device of its local rank, or the CPU without
+  /// CUDA. Several workers share a device if there are fewer devices than workers.
   torch::Device device() const {
     const std::uint32_t own = local_rank();
     if (!torch::cuda::is_available()) {
@@ -129,12 +130,12 @@ class TorchJob : public Job {
   using Job::broadcast;
   using Job::broadcast_async;
 
-  // Collectives take dense tensors. Errors: ConfigError, for a sparse or an undefined one, and for
-  // one to be changed whose values share memory, as those of `expand` do.
+  // Collectives take dense tensors. Errors: ConfigError for a sparse or undefined tensor, and for a
+  // tensor to be changed whose values share memory, such as the result of `expand`.
 
   /// Replaces a tensor of float32, float64, float16, bfloat16, int8, uint8, int32 or int64 by its
   /// sum over all workers.
-  /// Errors: ConfigError, for another type.
+  /// Errors: ConfigError for another type.
   void allreduce(torch::Tensor tensor) { allreduce_async(std::move(tensor)).wait(); }
   /// As `allreduce`, but returns at once.
   TensorWork allreduce_async(torch::Tensor tensor);
@@ -142,20 +143,20 @@ class TorchJob : public Job {
   void broadcast(torch::Tensor tensor) { broadcast_async(std::move(tensor)).wait(); }
   /// As `broadcast`, but returns at once.
   TensorWork broadcast_async(torch::Tensor tensor);
-  /// The tensors of all workers, by rank. They have the same type and shape.
+  /// Returns the tensors of all workers, by rank. They have the same type and shape.
   std::vector<torch::Tensor> allgather(const torch::Tensor& tensor) {
     return allgather_async(tensor).wait().unbind();
   }
-  /// As `allgather`, but returns at once. The result has one more dimension, the ranks, in front.
+  /// As `allgather`, but returns at once. The result has an additional first dimension, the ranks.
   TensorWork allgather_async(const torch::Tensor& tensor);
 
-  /// Gives a module the parameters and buffers of worker 0.
+  /// Copies the parameters and buffers of worker 0 to a module.
   void broadcast_parameters(torch::nn::Module& module);
 
-  /// A data loader over this worker's share of a dataset, which all workers pass alike. All take
-  /// `batch_size` samples together in a step, and every sample once in an epoch (`Share`). One loop
-  /// over a loader is one epoch. Errors: ConfigError, for a dataset without a size, and options
-  /// with drop_last.
+  /// Returns a data loader over this worker's share of a dataset; all workers pass the same
+  /// dataset. All workers together take `batch_size` samples in a step, and every sample once per
+  /// epoch (`Share`). One loop over a loader is one epoch. Errors: ConfigError for a dataset
+  /// without a size, and for options with drop_last.
   template <class Dataset>
   auto partition_dataset(Dataset dataset, std::size_t batch_size,
                          torch::data::DataLoaderOptions options = {}) {
@@ -176,60 +177,60 @@ class TorchJob : public Job {
   }
 };
 
-/// Joins the job that a launcher (`syncopate run`, mpirun, srun, torchrun) has started this process
-/// for, as one of its workers. Without a launcher the process is a job of one worker.
+/// Joins the job for which a launcher (`syncopate run`, mpirun, srun, torchrun) has started this
+/// process, as one of its workers. Without a launcher the process is a job of one worker.
 inline TorchJob init(const InitOptions& options = {}) {
   return TorchJob(options);
 }
 
-/// What a `DistributedOptimizer` is made with besides module and optimizer.
+/// Settings of a `DistributedOptimizer` besides module and optimizer.
 struct DistributedOptions {
   std::string scheme = {};  ///< as `InitOptions::scheme`, or one of `register_scheme`
   Options options = {};     ///< as `InitOptions::options`
-  /// Samples of a step of this worker, in a program that does not call `partition_dataset`.
+  /// Samples in a step of this worker, for a program that does not call `partition_dataset`.
   std::optional<std::uint32_t> batch_size = {};
   std::function<void(const std::string& json)> on_round =
       {};  ///< as `Training::Settings::on_round`
 };
 
-/// Takes the place of a program's optimizer in its training loop: `step` exchanges gradients or
-/// parameters with the other workers as the job's scheme says.
+/// Replaces a program's optimizer in its training loop: `step` exchanges gradients or parameters
+/// with the other workers as the job's scheme requires.
 ///
-/// The module starts with the parameters of worker 0. Its parameters and floating buffers become
-/// views of flat vectors, and stay views of them; gradients become so in `step`. A parameter that
-/// no worker's pass has used has no gradient, and does not move; where some workers have used it,
-/// it moves by the mean in which the gradient of the others is zero. Frozen parameters, which may
-/// be of any type, get those of worker 0 and then stay out of the exchange. The learning rate is
-/// that of the optimizer, which the program may change at any time; where a parameter server takes
-/// the steps, it is that of the beginning.
+/// The module starts with the parameters of worker 0. Its parameters and floating-point buffers
+/// become views of flat vectors and stay so; gradients become views in `step`. A parameter that no
+/// worker's backward pass has used has no gradient and does not change. If only some workers used
+/// it, the mean counts the gradient of the others as zero. Frozen parameters, which may be of any
+/// type, get the values of worker 0 and are then not exchanged. The learning rate is the
+/// optimizer's, and the program may change it at any time; if a parameter server takes the steps,
+/// the initial learning rate applies.
 ///
-/// Order:  every worker makes one, once a job. It is left by the end of its scope or by `finish`.
-///         Both wait for the loops of all workers, whose modules then hold the model of the job;
-///         while an exception flies, the end of the scope ends the job for all instead.
-/// Thread: that of the job. Module and optimizer outlive it.
-/// Errors: of the constructor, ConfigError: what the module, the optimizer or the options lack.
+/// Order:  every worker makes one, once per job. It ends at the end of its scope or with `finish`.
+///         Both wait for the loops of all workers, whose modules then hold the job's model; during
+///         an exception, the end of the scope ends the job for all workers instead.
+/// Thread: that of the job. Module and optimizer outlive this object.
+/// Errors: of the constructor: ConfigError for an unsuitable module, optimizer or option.
 class DistributedOptimizer {
  public:
   /// Waits until every worker has made one. Errors: also the error that ended the job.
   DistributedOptimizer(TorchJob& job, torch::nn::Module& module, torch::optim::Optimizer& optimizer,
                        const DistributedOptions& options = {});
 
-  /// Removes the gradients of the module. Errors: ConfigError, with option overlap on, between a
+  /// Removes the gradients of the module. Errors: ConfigError with option overlap on, between a
   /// backward pass and its step.
   void zero_grad();
 
-  /// With option overlap on: the samples of the coming step, said before its backward pass, during
-  /// which gradients leave already. Without it nothing happens.
-  /// Errors: ConfigError, once the pass has begun, and for a number as in `step`.
+  /// Sets the samples of the next step before its backward pass, which already sends gradients with
+  /// option overlap on. Without that option it has no effect.
+  /// Errors: ConfigError once the pass has begun, and for a number that `step` does not accept.
   void expect(std::int64_t samples);
 
-  /// Holds while the backward passes of a step run but its last one. Gradients accumulate until
-  /// `step` anyway; with option overlap on those of other passes leave at once.
+  /// Held during all backward passes of a step except the last. Gradients accumulate until `step`
+  /// in any case; with option overlap on, gradients of passes outside of it are sent at once.
   class NoSync {
    public:
     /// Made by `no_sync`.
     explicit NoSync(detail::OverlappedPasses* passes) : passes_(passes) { pause(true); }
-    /// Later passes are the last ones of their step again.
+    /// Ends the pause: a later pass is again the last one of its step.
     ~NoSync() { pause(false); }
     NoSync(const NoSync&) = delete;
     NoSync& operator=(const NoSync&) = delete;
@@ -242,22 +243,22 @@ class DistributedOptimizer {
     }
     detail::OverlappedPasses* passes_;  ///< null without overlap
   };
-  /// The optimizer outlives the result.
+  /// Returns the guard; the optimizer must outlive it.
   [[nodiscard]] NoSync no_sync() { return NoSync(passes_ ? &*passes_ : nullptr); }
 
-  /// A step of this worker with the gradients that `backward` has left in the module, over as many
-  /// samples as `partition_dataset` hands out at a time. Afterwards the module has the parameters
-  /// to go on with.
-  /// Errors: the error that ended the job; Cancelled, once the user has ended it; ConfigError,
-  /// after `finish`, and for a module that has changed.
+  /// Takes a step of this worker with the gradients that `backward` has left in the module, over
+  /// the number of samples in a batch of `partition_dataset`. Afterwards the module has the
+  /// parameters for the next step.
+  /// Errors: the error that ended the job; Cancelled once the user has ended it; ConfigError after
+  ///         `finish`, and for a module that has changed.
   void step() { step(training_.batch_size()); }
-  /// The same over `samples` samples, which is the weight of the gradient in a mean over workers.
-  /// Errors: also ConfigError, for a number below 0 or above 2^32 - 1, and with option overlap on
-  /// for another one than `expect` has got, or a gradient that was changed after its pass.
+  /// As `step`, over `samples` samples, the weight of the gradient in a mean over workers.
+  /// Errors: also ConfigError for a number below 0 or above 2^32 - 1, and with option overlap on
+  /// for a number other than that of `expect`, or a gradient that was changed after its pass.
   void step(std::int64_t samples);
 
-  /// This worker takes no further step. Waits for the loops of all workers; then the module holds
-  /// the model of the job, with the steps of all. Errors: the error that ended the job.
+  /// Ends this worker's steps and waits for the loops of all workers. The module then holds the
+  /// job's model, with the steps of all workers. Errors: the error that ended the job.
   void finish() {
     passes_.reset();
     training_.finish();
@@ -274,10 +275,10 @@ class DistributedOptimizer {
   void say_settings();
   void say_gradients(std::uint32_t samples);
 
-  ModuleReplica* replica_ = nullptr;  ///< of the training
+  ModuleReplica* replica_ = nullptr;  ///< owned by the training
   OptimizerRule rule_;                ///< at the beginning
   std::string settings_ = {};         ///< of the last step
-  /// Which parameters had a gradient in it.
+  /// Which parameters had a gradient in the last step.
   std::vector<std::uint8_t> gradients_ = {};
   Training training_;
   std::optional<detail::OverlappedPasses> passes_ = {};  ///< with option overlap on
@@ -349,7 +350,7 @@ inline Training::Settings DistributedOptimizer::settings(const torch::nn::Module
 
 inline std::unique_ptr<ModuleReplica> DistributedOptimizer::replica_of(
     TorchJob& job, torch::nn::Module& module, torch::optim::Optimizer& optimizer) {
-  // A second replica would take the tensors of the module away from the first one.
+  // A second replica would take the module's tensors from the first one.
   job.expect_untrained();
   auto replica = std::make_unique<ModuleReplica>(module, optimizer);
   replica_ = replica.get();
@@ -402,7 +403,8 @@ inline void DistributedOptimizer::step(std::int64_t samples) {
   training_.step(weight);
 }
 
-/// The library moves no others by the step; a server moves all.
+/// Reports which parameters have a gradient: the step changes no others, except with a server,
+/// which changes all.
 inline void DistributedOptimizer::say_gradients(std::uint32_t samples) {
   std::vector<std::uint8_t> flags = replica_->gradient_flags();
   const auto unused = std::find(flags.begin(), flags.end(), 0);
@@ -420,7 +422,7 @@ inline void DistributedOptimizer::say_gradients(std::uint32_t samples) {
   }
 }
 
-/// The library compares them with those of the other workers.
+/// Passes changed settings to the library, which compares them with those of the other workers.
 inline void DistributedOptimizer::say_settings() {
   std::string settings = step_settings_of(replica_->optimizer());
   if (settings != settings_) {

@@ -20,95 +20,96 @@
 namespace syncopate {
 inline namespace v0 {
 
-/// What the job needs to know of a program's optimizer.
+/// The properties of a program's optimizer that a job needs.
 struct OptimizerRule {
   double learning_rate = 0;
   /// Options of `syncopate train` that describe its rule: {"optimizer", "momentum"}, {"momentum",
-  /// "0.9"}. A parameter server that keeps the model applies it.
+  /// "0.9"}. A parameter server that keeps the model applies the rule.
   Options options = {};
   std::string has_no_rule = {};  ///< why a server cannot apply it; empty: it can
 };
 
-/// The training of one replica by a program's own loop: the replica holds the gradients, and the
-/// job's scheme decides what happens to them.
+/// The training of one replica in a program's own loop: the replica holds the gradients, and the
+/// job's scheme decides how they are used.
 ///
 /// Thread: as the job.
 class Training {
  public:
-  /// What a training is made with besides job and replica.
+  /// Settings of a training besides job and replica.
   struct Settings {
     OptimizerRule optimizer = {};
     std::string scheme = {};  ///< as `InitOptions::scheme`, or one of `register_scheme`
     Options options = {};     ///< as `InitOptions::options`
-    /// Samples of a step of this worker, where `Job::share` has not said so.
+    /// Samples in a step of this worker, if `Job::share` was not called.
     std::optional<std::uint32_t> batch_size = {};
-    /// Gets what this worker logs of each synchronization round, as an object of JSON in one line
-    /// (`docs/reference/records.md`, workers/N.jsonl), on the thread of the replica's members. A
-    /// process by itself has no rounds.
+    /// Receives the values that this worker logs for each synchronization round, as a JSON object
+    /// in one line (`docs/reference/records.md`, workers/N.jsonl), on the thread of the replica's
+    /// members. A job of one process has no rounds.
     std::function<void(const std::string& json)> on_round = {};
   };
 
-  /// Waits until every worker has made one, and gives all replicas the same parameters. Once for a
-  /// job of more than one process. Errors: ConfigError; the error that ended the job.
+  /// Waits until every worker has made one, and gives all replicas the same parameters. Only once
+  /// in a job of more than one process. Errors: ConfigError; the error that ended the job.
   Training(const Job& job, std::unique_ptr<Replica> replica, const Settings& settings);
-  /// Finishes. While an exception flies, ends the job for all workers instead; with a scheme of the
-  /// program's own the others get an error once the program leaves the job.
+  /// Finishes the training. During an exception it ends the job for all workers instead; with a
+  /// scheme of the program the others get an error once this program leaves the job.
   ~Training();
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
 
-  /// True where a parameter server takes the optimizer's steps.
+  /// True if a parameter server takes the optimizer's steps.
   bool server_steps() const { return !own_ && syncopate_training_server_steps(training_) != 0; }
-  /// True where a parameter server takes steps of the whole model by a rule that moves tensors
-  /// whose gradient is zero, such as one with a momentum or a weight decay.
+  /// True if a parameter server takes steps of the whole model by a rule that changes tensors whose
+  /// gradient is zero, such as one with a momentum or a weight decay.
   bool server_moves_all() const {
     return !own_ && syncopate_training_server_moves_all(training_) != 0;
   }
-  /// True where gradients leave during the backward pass, as far as the program reports them:
+  /// True if gradients are sent during the backward pass as soon as the program reports them:
   /// scheme ssgd with option overlap on.
   bool overlaps() const { return !own_ && syncopate_training_overlaps(training_) != 0; }
-  /// Samples of a usual step.
+  /// Samples in a usual step.
   std::uint32_t batch_size() const {
     return own_ ? own_batch_size_ : syncopate_training_batch_size(training_);
   }
 
-  /// Where the training overlaps: the backward pass of a step of `samples` samples begins. At most
-  /// once a step, and not necessarily. Errors: those of `step`.
+  /// Begins the backward pass of a step of `samples` samples, if the training overlaps. Optional,
+  /// and at most once per step. Errors: those of `step`.
   void begin_pass(std::uint32_t samples) {
     check(syncopate_training_begin_pass(training_, samples));
   }
-  /// `count` values of the gradient from `first` on are final: the program neither reads nor writes
-  /// them before its step has returned. Values that it does not report are final at the step.
-  /// Errors: ConfigError, for a value that was reported before, and before a pass has begun.
+  /// Reports that `count` values of the gradient from `first` on are final: the program neither
+  /// reads nor writes them until its step has returned. Values without a report are final at the
+  /// step. Errors: ConfigError for a value that was reported before, and before a pass has begun.
   void gradients_ready(std::size_t first, std::size_t count) {
     check(syncopate_training_gradients_ready(training_, first, count));
   }
 
-  /// From now on steps are taken with these settings of the program's optimizer: the learning rate
-  /// of its first group, and a checksum, other than 0, of all settings of all groups. Where workers
-  /// share gradients, a step with other settings than those of the others ends the job for all by a
-  /// ConfigError.
+  /// Sets the settings of the program's optimizer for later steps: the learning rate of its first
+  /// group, and a checksum, other than 0, of all settings of all groups. If workers share gradients
+  /// and their settings differ in a step, the job ends for all of them with a ConfigError.
   void use_settings(double learning_rate, std::uint32_t checksum) {
     if (!own_) {
       check(syncopate_training_use_settings(training_, learning_rate, checksum));
     }
   }
 
-  /// From now on the gradients of steps are those of the tensors whose flag is not 0, of
-  /// `Replica::tensor_count`; the gradient of the others is zero. Before the first call each has
-  /// one. Where workers share gradients, a tensor that has none on any of them is in no step; one
-  /// that some have moves by the mean in which that of the others is zero.
+  /// Sets which tensors have a gradient in later steps: those whose flag is not 0, of
+  /// `Replica::tensor_count` tensors; the gradient of the others is zero. Before the first call
+  /// every tensor has one. If workers share gradients, a step does not change a tensor without a
+  /// gradient on any worker; if only some workers have one, the mean counts that of the others as
+  /// zero.
   ///
-  /// A scheme of the program's own does not know of this: each tensor has one.
+  /// Has no effect with a scheme of the program: every tensor then has a gradient.
   void has_gradients(const std::vector<std::uint8_t>& flags) {
     if (!own_) {
       check(syncopate_training_has_gradients(training_, flags.data()));
     }
   }
 
-  /// The replica holds the mean gradient of `samples` samples. Returns when it holds the parameters
-  /// for the next step. Errors: the error that ended the job; Cancelled, when the user has ended
-  /// it; ConfigError, after `finish`, and for another number of samples than its pass began with.
+  /// Takes a step; the replica holds the mean gradient of `samples` samples. Returns once it holds
+  /// the parameters for the next step. Errors: the error that ended the job; Cancelled once the
+  /// user has ended it; ConfigError after `finish`, and if the pass began with another number of
+  /// samples.
   void step(std::uint32_t samples) {
     if (own_) {
       replica_->use_gradients(std::vector<std::uint8_t>(replica_->tensor_count(), 1).data());
@@ -118,8 +119,8 @@ class Training {
     }
   }
 
-  /// The loop takes no further step. Waits for the loops of all workers; then the replica holds the
-  /// model of the job.
+  /// Ends this worker's steps and waits for the loops of all workers. The replica then holds the
+  /// job's model.
   /// Errors: the error that ended the job.
   void finish() {
     if (own_) {
@@ -133,7 +134,7 @@ class Training {
   static Training& of(void* user) { return *static_cast<Training*>(user); }
   static std::uint32_t usual_step(const Job& job, const Settings& settings);
   syncopate_replica callbacks();
-  /// Calls a member of the replica. Its exception is kept, and thrown by the program's own call.
+  /// Calls a member of the replica. Its exception is stored, and the program's own call throws it.
   template <class Body>
   const char* guarded(const Body& body) noexcept;
   void check(syncopate_status status);
@@ -143,7 +144,7 @@ class Training {
   std::exception_ptr failure_;  ///< of the replica
   std::string reason_;          ///< its message
   const int exceptions_ = std::uncaught_exceptions();
-  syncopate_training* training_ = nullptr;  ///< null with a scheme of the program's own
+  syncopate_training* training_ = nullptr;  ///< null with a scheme of the program
   std::unique_ptr<OwnTraining> own_;
   std::uint32_t own_batch_size_ = 0;
 };
@@ -223,7 +224,7 @@ inline Training::Training(const Job& job, std::unique_ptr<Replica> replica,
   check(syncopate_training_start(job.handle(), &calls, &options, &training_));
 }
 
-/// Errors: ConfigError, where nothing says the samples of a step.
+/// Errors: ConfigError if the number of samples in a step is unknown.
 inline std::uint32_t Training::usual_step(const Job& job, const Settings& settings) {
   const std::uint32_t given = settings.batch_size.value_or(0);
   const std::uint32_t samples = given > 0 ? given : job.usual_step();

@@ -12,7 +12,7 @@
 namespace syncopate {
 inline namespace v0 {
 
-/// A bfloat16 by its bits.
+/// The bits of a bfloat16.
 struct Bfloat16 {
   std::uint16_t bits = 0;
 
@@ -20,7 +20,7 @@ struct Bfloat16 {
   friend bool operator!=(Bfloat16 a, Bfloat16 b) { return a.bits != b.bits; }
 };
 
-/// A float16 of IEEE 754 by its bits.
+/// The bits of an IEEE 754 float16.
 struct Float16 {
   std::uint16_t bits = 0;
 
@@ -30,7 +30,7 @@ struct Float16 {
 
 namespace detail {
 
-/// The type of the C interface for values of type `Value`.
+/// Returns the type of the C interface for values of type `Value`.
 template <class Value>
 constexpr syncopate_type type_of() {
   if constexpr (std::is_same_v<Value, float>) {
@@ -54,7 +54,7 @@ constexpr syncopate_type type_of() {
   }
 }
 
-/// "float32", "int64"; empty for values that are no numbers.
+/// Returns a name such as "float32" or "int64"; empty for values that are not numbers.
 template <class Value>
 std::string type_name() {
   if constexpr (std::is_same_v<Value, Bfloat16>) {
@@ -71,7 +71,7 @@ std::string type_name() {
   }
 }
 
-/// Equal as they are, as a value that nobody has computed with is.
+/// Compares exactly; for values that are passed through without computation.
 inline bool same(double a, double b) {
   return std::equal_to<double>()(a, b);
 }

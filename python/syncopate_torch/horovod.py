@@ -80,7 +80,7 @@ class _AsFloat16:
 
 
 class Compression:
-    """How values are sent: unchanged, or as float16. A custom class also has the methods `compress` and
+    """Encodings of sent values: unchanged, or float16. A custom class also has the methods `compress` and
     `decompress`."""
 
     #: Sends values unchanged.
@@ -681,7 +681,7 @@ def join(device=-1):  # noqa: ARG001
     with _explained():
         contribute_nothing(_own_job())
     barrier()
-    waits = _of_all("join", int(1e9 * (time.monotonic() - since)))  # for each worker, the time until the last worker joined
+    waits = _of_all("join", int(1e9 * (time.monotonic() - since)))  # of each worker, until the last one joined
     return min(range(size()), key=waits.__getitem__)
 
 

@@ -4,8 +4,7 @@
     trainer.fit(model, DataLoader(dataset, batch_size=64, shuffle=True))
 
 Start it with `syncopate run -n 2 -- python3 train.py`, torchrun, mpirun or srun: each process is a worker, and
-Lightning starts no processes. Works with package `lightning`, and with `pytorch_lightning` if the script imports that
-first.
+Lightning starts none. Works with package `lightning`, or `pytorch_lightning` if the script imports it first.
 """
 import contextlib
 import warnings
@@ -258,7 +257,7 @@ class SyncopateStrategy(ParallelStrategy):
         return True
 
     def on_validation_start(self):
-        """Aligns before callbacks swap weights for averages: a later alignment would use the averages as weights."""
+        """Aligns before callbacks swap weights for averages, which a later alignment would exchange."""
         self._align("a validation")
 
     def end_loops(self):
@@ -272,8 +271,7 @@ class SyncopateStrategy(ParallelStrategy):
         self._share_paths()
 
     def _share_log_dir(self):
-        """Stores the result of `Trainer.log_dir`, which broadcasts the same string or None in each step: later steps
-        use it."""
+        """Stores `Trainer.log_dir`, which broadcasts the same string or None in each step: steps then use the copy."""
         shared = self._trainer.log_dir
         self._log_dirs = {self._sent: shared}
 
@@ -364,8 +362,7 @@ class SyncopateStrategy(ParallelStrategy):
             self.distributed_optimizer.synchronize(weight=self._samples)
 
     def _clip_means(self):
-        """Also synchronizes before `clip_gradients` if the module has manual optimization: no hook runs before that
-        call."""
+        """Also synchronizes before `clip_gradients` in manual optimization, because no hook runs before it."""
         clip = self.precision_plugin.clip_gradients
 
         def clip_means(optimizer, clip_val=0.0, *arguments, **options):
@@ -376,8 +373,7 @@ class SyncopateStrategy(ParallelStrategy):
         self.precision_plugin.clip_gradients = clip_means
 
     def _weight_of_step(self):
-        """Returns the weight of all batches since the last step, or of the last batch if a manual step follows another
-        one."""
+        """Returns the weight of the batches since the last step, or of the last batch for further steps in it."""
         return self._samples or self._batch_samples
 
     def take_step(self):
@@ -400,14 +396,12 @@ class SyncopateStrategy(ParallelStrategy):
                               "an epoch")
 
     def reduce(self, tensor, group=None, reduce_op="mean"):  # noqa: ARG002 (all workers)
-        """Reduces a tensor over all workers; within a step, and in the hooks of a step, returns this worker's own
-        tensor."""
+        """Reduces a tensor over all workers; within a step, and in its hooks, returns this worker's own tensor."""
         in_step = self._in_step or getattr(self.lightning_module, "_current_fx_name", None) in _HOOKS_OF_STEPS
         return tensor if in_step else self._reduced(tensor, reduce_op)
 
     def reduce_boolean_decision(self, decision, all=True):  # noqa: A002 (Lightning's name)
-        """Combines a decision of a callback whose hooks all workers run together: True if all, or any, of them decided
-        so."""
+        """Combines the decisions of a callback that runs on all workers: True if all, or any, of them agree."""
         agree = int(self._reduced(torch.tensor(int(decision)), "sum"))
         return agree == (1 if self.is_failing else self.job.size) if all else agree > 0
 
@@ -480,8 +474,7 @@ class SyncopateStrategy(ParallelStrategy):
 
 @contextlib.contextmanager
 def _all_to_train(module, callbacks):
-    """Unfreezes all layers within the block if a callback unfreezes some later: the job trains the initial
-    parameters."""
+    """Unfreezes all layers within the block if a callback unfreezes some later, so that the job includes them."""
     unfreezes = any(isinstance(each, BaseFinetuning) for each in callbacks)
     frozen = [each for each in module.parameters() if unfreezes and not each.requires_grad and each.dtype == torch.float32]
     for each in frozen:

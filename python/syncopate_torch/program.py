@@ -5,6 +5,6 @@ import sys
 
 
 def main():
-    """Becomes the program that the wheel brings along."""
+    """Replaces this process by the program in the wheel."""
     program = pathlib.Path(__file__).with_name("bin") / "syncopate"
     os.execv(program, ["syncopate", *sys.argv[1:]])

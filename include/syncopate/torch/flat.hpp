@@ -17,25 +17,25 @@ namespace syncopate {
 inline namespace v0 {
 namespace flat {
 
-/// A contiguous float32 vector on a device, which the host can see.
+/// A contiguous float32 vector on a device, with a view in host memory.
 class FlatVector {
  public:
-  /// `size` zeros.
+  /// Makes `size` zeros.
   FlatVector(std::int64_t size, torch::Device device)
       : values_(torch::zeros({size}, torch::dtype(torch::kFloat32).device(device))) {}
 
   const torch::Tensor& tensor() const { return values_; }
   std::size_t size() const { return static_cast<std::size_t>(values_.numel()); }
 
-  /// On a CPU the vector itself, elsewhere a copy in the host's memory, refreshed by this call.
+  /// Returns the vector itself on a CPU, otherwise a copy in host memory, refreshed by this call.
   /// Valid as long as the vector.
   float* view();
-  /// On a CPU, makes `memory`, which has room for as many values, the memory of the vector and of
-  /// all its views. The values stay.
+  /// On a CPU, makes `memory`, which has the size of the vector, the memory of the vector and of
+  /// all its views. The values stay the same.
   void move_into(std::shared_ptr<float> memory);
-  /// Copies the copy of the host to the device. Returns when it may be written again.
+  /// Copies the host copy to the device. Returns once the host copy may be written again.
   void store() {
-    // The copy blocks, else the caller could write into memory that is still being read.
+    // The copy blocks; otherwise the caller could write memory that is still being read.
     if (host_.defined()) values_.copy_(host_);
   }
 
@@ -45,21 +45,21 @@ class FlatVector {
 };
 
 struct NamedTensor {
-  std::string name;  ///< the module's own, "conv1.weight"
+  std::string name;  ///< the module's name for it, "conv1.weight"
   torch::Tensor tensor;
 };
 
-/// The parameters of a module that are trained, each once, under the first of its names.
+/// Returns the trained parameters of a module, each once, under its first name.
 std::vector<NamedTensor> trained_tensors(const torch::nn::Module& module);
 
-/// The same. Errors: std::invalid_argument, for a module without any.
+/// As `trained_tensors`. Errors: std::invalid_argument for a module without trained parameters.
 std::vector<NamedTensor> some_trained_tensors(const torch::nn::Module& module);
 
-/// The parameters of a module that are not trained, each once, under the first of its names.
+/// Returns the parameters of a module that are not trained, each once, under its first name.
 std::vector<NamedTensor> frozen_tensors(const torch::nn::Module& module);
 
-/// The buffers of a module that change without being trained, such as running statistics: those of
-/// a floating type.
+/// Returns the floating-point buffers of a module, which change without being trained, such as
+/// running statistics.
 std::vector<NamedTensor> floating_buffers(const torch::nn::Module& module);
 
 /// Tensors of a module as views of one flat vector, in their order, without gaps.
@@ -67,16 +67,16 @@ class FlatTensors {
  public:
   /// Moves the values of `tensors` into a new vector on `device`, and makes the tensors views of
   /// it.
-  /// Errors: std::invalid_argument, for a tensor that is not float32.
+  /// Errors: std::invalid_argument for a tensor that is not float32.
   FlatTensors(std::vector<NamedTensor> tensors, torch::Device device);
 
   FlatVector& vector() { return vector_; }
   const torch::Tensor& values() const { return vector_.tensor(); }
   const std::vector<NamedTensor>& tensors() const { return tensors_; }
-  /// The place of a tensor's first value in the vector.
+  /// The offset of a tensor's first value in the vector.
   std::size_t offset(std::size_t index) const { return offsets_[index]; }
 
-  /// The part of `values`, a vector of the same length, that tensor `index` would be a view of.
+  /// Returns the part of `values`, a vector of the same length, that corresponds to tensor `index`.
   torch::Tensor slice(const torch::Tensor& values, std::size_t index) const {
     const torch::Tensor& like = tensors_[index].tensor;
     const auto begin = static_cast<std::int64_t>(offsets_[index]);
@@ -94,7 +94,7 @@ inline float* FlatVector::view() {
     return values_.data_ptr<float>();
   }
   if (!host_.defined()) {
-    // Copies of CUDA are faster from pinned memory; other devices may have no such memory.
+    // CUDA copies are faster from pinned memory; other devices may have no such memory.
     host_ = torch::empty(values_.sizes(),
                          torch::dtype(torch::kFloat32).pinned_memory(values_.is_cuda()));
   }
@@ -108,7 +108,7 @@ inline void FlatVector::move_into(std::shared_ptr<float> memory) {
   using Owner = std::shared_ptr<float>;
   auto owner = std::make_unique<Owner>(std::move(memory));
   const auto let_go = [](void* held) { std::unique_ptr<Owner>(static_cast<Owner*>(held)); };
-  // Views share the storage, not its address, so all of them move with it.
+  // Views share the storage object, not its address, so all of them move with it.
   values_.storage().set_data_ptr(at::DataPtr(place, owner.release(), let_go, values_.device()));
 }
 
@@ -139,7 +139,7 @@ inline std::vector<std::size_t> offsets_of(const std::vector<NamedTensor>& tenso
   return offsets;
 }
 
-/// Tied parameters are one tensor under several names.
+/// Adds a tensor unless it is in the list: tied parameters are one tensor under several names.
 inline void add_once(std::vector<NamedTensor>& tensors, const std::string& name,
                      const torch::Tensor& tensor) {
   const auto is_same = [&](const NamedTensor& other) { return other.tensor.is_same(tensor); };

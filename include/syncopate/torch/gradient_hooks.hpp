@@ -17,16 +17,17 @@ namespace detail {
 
 /// Calls a function whenever a backward pass of autograd has completed the gradient of a tensor.
 ///
-/// Autograd has one node for each tensor that is trained, which adds to its gradient: once in a
-/// pass, and after all uses of the tensor. The node of an unused tensor does not run.
+/// Autograd has one node for each trained tensor, which accumulates its gradient: once per pass,
+/// after all uses of the tensor. The node of an unused tensor does not run.
 ///
-/// Thread: the function is called on that of the pass, which on a CPU is the caller of `backward`.
+/// Thread: the function is called on the thread of the pass; on a CPU that is the caller of
+///         `backward`.
 class GradientHooks {
  public:
-  /// Gets the index of a tensor. Its errors leave the backward pass.
+  /// Receives the index of a tensor. The backward pass throws its errors.
   using Completed = std::function<void(std::size_t tensor)>;
 
-  /// The function lives as long as this object, and as a pass that is under way.
+  /// The function lives as long as this object and any running pass.
   GradientHooks(const std::vector<torch::Tensor>& tensors, Completed completed)
       : completed_(std::make_shared<const Completed>(std::move(completed))) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -35,7 +36,8 @@ class GradientHooks {
       watched_.push_back({std::move(node), hook});
     }
   }
-  /// The graph of a pass lives as long as its outputs, which may outlive this object.
+  /// Removes the hooks: the graph of a pass lives as long as its outputs, which may outlive this
+  /// object.
   ~GradientHooks() {
     for (const Watched& watched : watched_) watched.node->del_post_hook(watched.hook);
   }
@@ -59,12 +61,12 @@ class GradientHooks {
     std::size_t tensor_;
   };
 
-  /// libtorch 1 has a shared_ptr, libtorch 2 a pointer of its own.
+  /// A shared_ptr in libtorch 1, a pointer type of libtorch's own in libtorch 2.
   using NodeOwner =
       decltype(torch::autograd::impl::grad_accumulator(std::declval<const torch::Tensor&>()));
 
   struct Watched {
-    NodeOwner node;  ///< a tensor refers to it only weakly
+    NodeOwner node;  ///< a tensor holds it only weakly
     std::uintptr_t hook;
   };
 

@@ -16,8 +16,8 @@ namespace detail {
   throw ConfigError(collective + " takes dense tensors, found " + found);
 }
 
-/// The values of a tensor next to each other in the memory of the host: the tensor's own, where
-/// they are so already, else a copy. Errors: ConfigError, for a tensor without such values.
+/// Returns the values of a tensor contiguous in host memory: the tensor's own memory if it is so
+/// already, else a copy. Errors: ConfigError for a sparse or undefined tensor.
 inline torch::Tensor host_values(const std::string& collective, const torch::Tensor& tensor) {
   if (!tensor.defined()) {
     refuse(collective, "an undefined one: give it values before");
@@ -25,12 +25,11 @@ inline torch::Tensor host_values(const std::string& collective, const torch::Ten
   if (tensor.layout() != torch::kStrided) {
     refuse(collective, "a sparse one: call to_dense() before");
   }
-  // What a lazy view shows is not what its memory holds.
+  // The memory of a lazy view does not hold the values that it shows.
   return tensor.detach().cpu().contiguous().resolve_conj().resolve_neg();
 }
 
-/// The same of a tensor that gets the result. Errors: also for one with fewer values in memory than
-/// it shows.
+/// As `host_values`, for a tensor that gets the result. Errors: also for an expanded tensor.
 inline torch::Tensor host_values_to_change(const std::string& collective,
                                            const torch::Tensor& tensor) {
   const torch::Tensor host = host_values(collective, tensor);
@@ -42,7 +41,7 @@ inline torch::Tensor host_values_to_change(const std::string& collective,
   return host;
 }
 
-/// What its values are: "float32", as in Python.
+/// Returns the name of a tensor's type, such as "float32", as in Python.
 inline std::string type_name(const torch::Tensor& tensor) {
   const torch::ScalarType type = tensor.scalar_type();
   if (type == torch::kBFloat16) return "bfloat16";
@@ -53,7 +52,8 @@ inline std::string type_name(const torch::Tensor& tensor) {
   return (type == torch::kUInt8 ? "uint" : "int") + bits;
 }
 
-/// The type of a tensor's values for a reduction. Errors: ConfigError, for one that has none.
+/// Returns the type of a tensor's values for a reduction. Errors: ConfigError for an unsupported
+/// type.
 inline syncopate_type type_of(const torch::Tensor& tensor) {
   const torch::ScalarType type = tensor.scalar_type();
   if (type == torch::kFloat32) return SYNCOPATE_FLOAT32;

@@ -20,40 +20,40 @@
 namespace syncopate {
 inline namespace v0 {
 
-/// The replica of a module that a program trains by a loop of its own.
+/// The replica of a module that a program trains in its own loop.
 ///
-/// Parameters and floating buffers of the module become views of flat vectors, and stay so when the
-/// replica is gone. Gradients become so before a step (`collect`). As everywhere in libtorch, a
-/// parameter that no backward pass has used has none, and the optimizer leaves it as it is; its
-/// part of the flat gradient is zero.
+/// Parameters and floating-point buffers of the module become views of flat vectors, and stay so
+/// after the replica is destroyed. Gradients become views before a step (`collect`). As everywhere
+/// in libtorch, a parameter that no backward pass has used has no gradient, and the optimizer does
+/// not change it; its part of the flat gradient is zero.
 ///
-/// Frozen parameters, which no step changes, stay with the module, and so do integer buffers.
-/// Module and optimizer outlive every call.
+/// Frozen parameters, which no step changes, and integer buffers stay with the module. Module and
+/// optimizer must outlive every call.
 class ModuleReplica final : public Replica {
  public:
   /// Makes the tensors of `module` views of flat vectors; `optimizer` takes the steps.
-  /// Errors: ConfigError, for a module without trained parameters, of several devices, or
-  ///         not of float32; for an optimizer of other parameters, or one that needs a closure.
+  /// Errors: ConfigError for a module without trained parameters, on several devices, or not of
+  ///         float32; for an optimizer of other parameters, or one that needs a closure.
   ModuleReplica(torch::nn::Module& module, torch::optim::Optimizer& optimizer);
 
   /// Removes all gradients.
   void zero_gradients();
-  /// Makes the flat gradient that of the last backward passes. Errors: ConfigError, for a module or
-  /// an optimizer that has other tensors than it was made with.
+  /// Copies the gradients of the last backward passes to the flat gradient. Errors: ConfigError if
+  /// the module or the optimizer has other tensors than at construction.
   void collect();
-  /// The same with the gradient of one parameter.
+  /// As `collect`, for the gradient of one parameter.
   void collect(std::size_t parameter);
   /// 1 for each parameter that has a gradient, else 0.
   std::vector<std::uint8_t> gradient_flags() const;
-  /// True while a gradient is the part of the flat one that `collect` has made it.
+  /// True while a gradient is the view of the flat gradient that `collect` has set.
   bool has_gradient_in_place(std::size_t parameter) const;
   /// The parameters.
   const std::vector<flat::NamedTensor>& tensors() const { return params_.tensors(); }
-  /// The first value of one of them in the flat vectors.
+  /// The offset of a parameter's first value in the flat vectors.
   std::size_t offset(std::size_t parameter) const { return params_.offset(parameter); }
   /// The flat gradient.
   const torch::Tensor& gradients() const { return grads_.tensor(); }
-  /// The program's own.
+  /// The program's optimizer.
   const torch::optim::Optimizer& optimizer() const { return optimizer_; }
   /// The learning rates of the optimizer's groups.
   std::vector<double> learning_rates() const;
@@ -76,8 +76,8 @@ class ModuleReplica final : public Replica {
   static torch::Device device_of(const torch::nn::Module& module);
   void expect_parameters_of(const torch::optim::Optimizer& optimizer) const;
   static void expect_in_place(const flat::FlatTensors& tensors);
-  /// The part of the flat gradient that is a parameter's. No view for autograd, which would refuse
-  /// `zero_grad` of libtorch 1.
+  /// Returns a parameter's part of the flat gradient. Detached, because `zero_grad` of libtorch 1
+  /// fails for a view of autograd.
   torch::Tensor gradient_of(std::size_t parameter) const {
     return params_.slice(grads_.tensor(), parameter).detach();
   }
@@ -107,11 +107,11 @@ inline ModuleReplica::ModuleReplica(torch::nn::Module& module,
         "another optimizer");
   }
   expect_parameters_of(optimizer);
-} catch (const std::invalid_argument& error) {  // of the flat vectors
+} catch (const std::invalid_argument& error) {  // from the flat vectors
   throw ConfigError(error.what());
 }
 
-/// The device of all tensors of a module. Errors: ConfigError, where there are several.
+/// Returns the device of all tensors of a module. Errors: ConfigError if there are several.
 inline torch::Device ModuleReplica::device_of(const torch::nn::Module& module) {
   const std::vector<flat::NamedTensor> params = flat::some_trained_tensors(module);
   const torch::Device device = params.front().tensor.device();
@@ -166,7 +166,8 @@ inline void ModuleReplica::use_gradients(const std::uint8_t* tensors) {
   }
 }
 
-/// After `set_data` and `to`, a tensor is the same one with other memory.
+/// Checks addresses, because after `set_data` and `to` a tensor is the same object with other
+/// memory.
 inline void ModuleReplica::expect_in_place(const flat::FlatTensors& tensors) {
   const float* const begin = tensors.values().data_ptr<float>();
   for (std::size_t i = 0; i < tensors.tensors().size(); ++i) {

@@ -25,7 +25,7 @@ namespace syncopate {
 inline namespace v0 {
 namespace detail {
 
-/// The shortest text that reads back as the same value, in every locale.
+/// Returns the shortest text that parses to the same value, in every locale.
 inline std::string text_of(double value) {
   std::array<char, 32> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
@@ -38,7 +38,7 @@ inline OptimizerRule rule_with(Options options) {
   return rule;
 }
 
-/// Schemes and codecs ask a rule for its momentum, if it is one of SGD.
+/// Makes a rule that a server cannot apply. Schemes and codecs use the momentum of an SGD rule.
 inline OptimizerRule no_rule(const std::string& reason, double momentum = 0) {
   OptimizerRule rule;
   rule.options = same(momentum, 0)
@@ -51,7 +51,7 @@ inline OptimizerRule no_rule(const std::string& reason, double momentum = 0) {
 constexpr const char* several_rules =
     "it has one rule for all parameters; give all groups the same options";
 
-/// Of groups that have several.
+/// Makes the rule of an optimizer whose groups have different rules.
 inline OptimizerRule no_common_rule(const OptimizerRule& one, const OptimizerRule& other) {
   OptimizerRule rule = no_rule(several_rules);
   const auto momentum = one.options.find("momentum");
@@ -76,7 +76,7 @@ inline OptimizerRule rule_of(const torch::optim::SGDOptions& options) {
                     {"weight-decay", decay}});
 }
 
-/// Of Adam and AdamW.
+/// Makes the rule of Adam or AdamW.
 template <class AdamLike>
 OptimizerRule rule_of(const char* name, const AdamLike& options) {
   if (options.amsgrad()) {
@@ -126,7 +126,7 @@ inline OptimizerRule rule_of(const torch::optim::OptimizerOptions& options) {
   return no_rule("it knows SGD, RMSprop, Adam, AdamW and Adagrad of libtorch alone");
 }
 
-/// The checksum FNV-1a (Fowler, Noll and Vo) of a text, which is never 0.
+/// Returns the FNV-1a checksum (Fowler, Noll and Vo) of a text; it is never 0.
 inline std::uint32_t checksum_of(const std::string& text) {
   std::uint32_t sum = 2166136261U;
   for (const char character : text) {
@@ -148,8 +148,8 @@ inline bool has_parameter(const torch::optim::Optimizer& optimizer,
 
 }  // namespace detail
 
-/// The rule of an optimizer in the words of `syncopate train`, for a parameter server that applies
-/// it. Errors: ConfigError, for an optimizer without groups.
+/// Returns the rule of an optimizer as options of `syncopate train`, for a parameter server that
+/// applies it. Errors: ConfigError for an optimizer without groups.
 inline OptimizerRule rule_of(const torch::optim::Optimizer& optimizer) {
   const auto& groups = optimizer.param_groups();
   if (groups.empty()) {
@@ -168,8 +168,9 @@ inline OptimizerRule rule_of(const torch::optim::Optimizer& optimizer) {
   return rule;
 }
 
-/// What a step of an optimizer depends on beside gradients and state, of all its groups. The rates
-/// have six digits: hosts may compute the last one of a schedule differently.
+/// Returns a text with the settings of all groups on which a step depends, besides gradients and
+/// state. Rates have six digits, because hosts may compute the last digit of a schedule
+/// differently.
 inline std::string step_settings_of(const torch::optim::Optimizer& optimizer) {
   std::ostringstream text;
   text.imbue(std::locale::classic());
@@ -183,7 +184,7 @@ inline std::string step_settings_of(const torch::optim::Optimizer& optimizer) {
   return text.str();
 }
 
-/// The same for a server that takes steps for all of `trained`.
+/// As `rule_of`, for a server that takes steps for all of `trained`.
 inline OptimizerRule rule_of(const torch::optim::Optimizer& optimizer,
                              const std::vector<flat::NamedTensor>& trained) {
   OptimizerRule rule = rule_of(optimizer);

@@ -17,30 +17,30 @@ namespace syncopate {
 inline namespace v0 {
 namespace detail {
 
-/// Tells a training of the gradients of a module while a backward pass computes them.
+/// Reports the gradients of a module to a training while a backward pass computes them.
 ///
-/// The first one begins the pass of a step, so its number of samples is said before. The gradient
-/// of a parameter that the pass does not use is final at the step.
+/// The first gradient begins the pass of a step, so the number of samples must be known before. The
+/// gradient of a parameter that the pass does not use is final at the step.
 ///
 /// Thread: that of the pass.
 class OverlappedPasses {
  public:
-  /// Both outlive this. Errors: ConfigError, for a module that is not on a CPU.
+  /// Both must outlive this object. Errors: ConfigError for a module that is not on a CPU.
   OverlappedPasses(Training& training, ModuleReplica& replica);
 
-  /// The samples of the coming step. Errors: ConfigError, once its pass has begun.
+  /// Sets the samples of the next step. Errors: ConfigError once its pass has begun.
   void expect(std::uint32_t samples);
-  /// Passes from now on add to the gradients, and are not the last one of their step.
+  /// While paused, passes add to the gradients and are not the last one of their step.
   void pause(bool paused) { paused_ = paused; }
-  /// Before something that a pass under way rules out. Errors: ConfigError.
+  /// Checks that no pass is under way before an operation that excludes one. Errors: ConfigError.
   void expect_none_under_way(const std::string& what) const;
-  /// The step of `samples` follows. Errors: ConfigError, where the pass has begun with others, or a
-  /// gradient was changed after it.
+  /// Ends the pass before the step of `samples`. Errors: ConfigError if the pass began with another
+  /// number, or a gradient was changed after it.
   void end_pass(std::uint32_t samples);
 
  private:
   static std::vector<torch::Tensor> parameters_of(const ModuleReplica& replica);
-  /// True if nobody has changed or replaced a gradient since it was reported.
+  /// True if no gradient was changed or replaced since it was reported.
   bool are_untouched() const;
   void complete(std::size_t tensor);
   void begin();
@@ -49,10 +49,10 @@ class OverlappedPasses {
   ModuleReplica& replica_;
   bool paused_ = false;
   bool under_way_ = false;
-  std::optional<std::uint32_t> samples_ = {};  ///< of the coming step, or of that under way
+  std::optional<std::uint32_t> samples_ = {};  ///< of the next step, or of the running pass
   std::int64_t version_ = 0;                   ///< of the gradients, at the last report
   std::vector<bool> reported_;                 ///< by parameter
-  GradientHooks hooks_;                        ///< last: it calls this object
+  GradientHooks hooks_;                        ///< last member: it calls this object
 };
 
 inline OverlappedPasses::OverlappedPasses(Training& training, ModuleReplica& replica)
@@ -94,7 +94,7 @@ inline void OverlappedPasses::end_pass(std::uint32_t samples) {
   const bool begun = std::exchange(under_way_, false);
   const std::optional<std::uint32_t> expected = std::exchange(samples_, std::nullopt);
   reported_.assign(reported_.size(), false);
-  if (!begun) return;  // all passes of the step were paused: everything leaves at the step
+  if (!begun) return;  // all passes of the step were paused: everything is sent at the step
   if (samples != *expected) {
     throw ConfigError("the step has a weight of " + std::to_string(samples) +
                       ", but its gradients left with one of " + std::to_string(*expected) +

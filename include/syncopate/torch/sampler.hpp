@@ -15,23 +15,24 @@
 namespace syncopate {
 inline namespace v0 {
 
-/// The order of a worker's share of a dataset, as a sampler of libtorch's data loaders. A batch has
-/// the size of a step of this worker.
+/// The order of a worker's share of a dataset, as a sampler for libtorch's data loaders. A batch
+/// has the size of a step of this worker.
 ///
-/// A loader that prepares batches ahead asks again after the end of an epoch: it gets none until it
-/// resets the sampler.
+/// A loader that prepares batches ahead requests another batch after the end of an epoch: it gets
+/// none until it resets the sampler.
 class ShareSampler final : public torch::data::samplers::Sampler<> {
  public:
-  /// Copies of the share go on together with the sampler.
+  /// Copies of the share advance together with the sampler.
   explicit ShareSampler(Share share) : share_(std::move(share)) {}
 
-  /// libtorch resets a sampler at the beginning of each epoch.
+  /// Begins the next epoch; libtorch resets a sampler at the beginning of each epoch.
   void reset(torch::optional<std::size_t> /*new_size*/ = {}) override {
     share_.next_epoch();
     ended_ = false;
   }
 
-  /// The indices of the next step; none at the end of an epoch. The share gives its size.
+  /// Returns the indices of the next step; none at the end of an epoch. The share determines the
+  /// size.
   torch::optional<std::vector<std::size_t>> next(std::size_t /*batch_size*/) override {
     std::vector<std::size_t> indices = ended_ ? std::vector<std::size_t>() : share_.next();
     ended_ = indices.empty();
@@ -39,15 +40,16 @@ class ShareSampler final : public torch::data::samplers::Sampler<> {
     return indices;
   }
 
-  /// The place in the order, which itself follows from the job's seed. A loader that prepares
-  /// batches ahead is ahead of its loop by these. At the end of an epoch it is the beginning of the
-  /// next. The next loop over the loader goes on from a place that was loaded, as `Share::resume`
-  /// says.
+  /// Saves the position in the order, which itself follows from the job's seed. A loader that
+  /// prepares batches ahead is further than its loop. At the end of an epoch it is the beginning of
+  /// the next one. After `load`, the next loop over the loader continues from the loaded position,
+  /// as `Share::resume` describes.
   void save(torch::serialize::OutputArchive& archive) const override {
     archive.write("place", torch::tensor({static_cast<std::int64_t>(share_.epoch()),
                                           static_cast<std::int64_t>(share_.step())}));
   }
-  /// Goes on from the place that `save` has written. Errors: ConfigError, for another one.
+  /// Continues from the position that `save` has written. Errors: ConfigError for an invalid
+  /// position.
   void load(torch::serialize::InputArchive& archive) override {
     torch::Tensor place;
     archive.read("place", place);
@@ -61,7 +63,7 @@ class ShareSampler final : public torch::data::samplers::Sampler<> {
 
  private:
   Share share_;
-  bool ended_ = false;  ///< the epoch of the loader's loop
+  bool ended_ = false;  ///< true once the epoch of the loader's loop has ended
 };
 
 }  // namespace v0

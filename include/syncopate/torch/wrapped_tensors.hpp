@@ -21,23 +21,23 @@ namespace detail {
                     "a tensor other values by copy_");
 }
 
-/// The tensors that a module and its optimizer have when a replica is made of them. One that comes
+/// The tensors that a module and its optimizer have when a replica is made of them. A tensor added
 /// later would be in no flat vector: no worker would get its gradient.
 ///
-/// Both outlive this.
+/// Both must outlive this object.
 class WrappedTensors {
  public:
-  /// Keeps the tensors that both have now.
+  /// Stores the current tensors of both.
   WrappedTensors(const torch::nn::Module& module, const torch::optim::Optimizer& optimizer);
-  /// Errors: ConfigError, which names a tensor that was replaced, added, removed, frozen or
-  /// unfrozen. Integer buffers may change.
+  /// Errors: ConfigError that names a tensor that was replaced, added, removed, frozen or unfrozen.
+  ///         Integer buffers may change.
   void expect_unchanged() const;
 
  private:
   using Named = torch::OrderedDict<std::string, torch::Tensor>;
   struct Wrapped {
     std::string name;
-    torch::Tensor tensor;  ///< alive, so that no other one gets its address
+    torch::Tensor tensor;  ///< kept alive, so that no other tensor gets its address
     bool trained;
   };
   static std::vector<Wrapped> wrapped(const Named& named);
@@ -73,7 +73,7 @@ inline std::vector<WrappedTensors::Wrapped> WrappedTensors::wrapped(const Named&
 }
 
 inline void WrappedTensors::expect_unchanged() const {
-  // Names are compared once something differs: this runs in every step.
+  // Names are compared only if something differs, because this runs in every step.
   const Named parameters = module_.named_parameters();
   if (!are_same(parameters, parameters_)) expect_same(parameters, parameters_);
   const Named buffers = module_.named_buffers();

@@ -1,1 +1,1 @@
-"""What every front end stands on: the C interface, errors, arguments, groups and the process of a worker."""
+"""The base of every front end: the C interface, errors, arguments, groups and the process of a worker."""

@@ -1,7 +1,7 @@
-"""Arguments of a script, checked before the library gets them.
+"""Checks arguments of a script before the library gets them.
 
-ctypes cuts off what is beyond the range of an integer, and the library takes addresses and lengths: a tensor that is too
-small would be read or written behind its end.
+ctypes truncates integers that are out of range, and the library takes addresses and lengths: it would read or write
+beyond the end of a tensor that is too small.
 """
 import math
 import operator
@@ -14,7 +14,8 @@ MOST_32, MOST_64 = 2**32 - 1, 2**64 - 1
 
 
 def whole(name, value, most, least=0):
-    """A whole number from `least` to `most`, in any of the forms that `number_of` takes. Errors: ConfigError, which names it."""
+    """Converts a value that `number_of` accepts to an int from `least` to `most`. Errors: ConfigError with the
+    argument's name."""
     number = number_of(value)
     if number is None or not least <= number <= most or number != int(number):
         raise ConfigError(f"{name} is a whole number from {least} to {most}, found {shown(value)}")
@@ -22,7 +23,7 @@ def whole(name, value, most, least=0):
 
 
 def seconds(name, value):
-    """A number of seconds, and 0 for None. Errors: ConfigError, which names it."""
+    """Converts a value to a number of seconds; None becomes 0. Errors: ConfigError with the argument's name."""
     number = 0.0 if value is None else number_of(value)
     if number is None or not 0 <= number < math.inf:
         raise ConfigError(f"{name} is a number of seconds, or None for half an hour, found {shown(value)}")
@@ -30,26 +31,27 @@ def seconds(name, value):
 
 
 def number_of(value):
-    """An int of a whole number, also of NumPy or in a tensor of one value; else a float; None: it is no number."""
+    """Returns an int for an integer, also of NumPy or in a tensor of one value; else a float; None if it is no
+    number."""
     try:
         return operator.index(value)
     except TypeError:
         pass
     try:
         return None if isinstance(value, (str, bytes, bytearray)) else float(value)
-    except (TypeError, ValueError, RuntimeError, OverflowError):  # torch raises several, of a tensor of several values
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # torch raises several types, for several values
         return None
 
 
 def shown(value):
-    """In a message of one line."""
+    """Formats a value for a message of one line."""
     if value is None or isinstance(value, str):
         return repr(value)
     return f"a value of type {type(value).__name__}" if number_of(value) is None else str(value)
 
 
 def whole_weight(samples):
-    """A number, or a tensor of one value, as the library takes it. Errors: ConfigError."""
+    """Converts a number, or a tensor of one value, to a weight for the library. Errors: ConfigError."""
     number = number_of(samples)
     if number is None:
         raise ConfigError(f"a step weighs a whole number of samples or tokens, found {shown(samples)}")
@@ -73,13 +75,13 @@ def expect_rows(call, tensor):
 
 
 def expect_count(call, what, found, size):
-    """One tensor for each of `size` ranks."""
+    """Checks that there is one tensor for each of `size` ranks."""
     if found != size:
         raise ConfigError(f"{call} takes one {what} for each of the {size} ranks of the group, found {found}")
 
 
 def expect_like(call, what, tensors, like, blocks=1):
-    """Tensors of the type of another one, each with `blocks` times as many values."""
+    """Checks that tensors have the type of `like`, and each `blocks` times its number of values."""
     for number, tensor in enumerate(tensors):
         expected = blocks * like.numel()
         if tensor.numel() != expected or tensor.dtype != like.dtype:
@@ -89,26 +91,27 @@ def expect_like(call, what, tensors, like, blocks=1):
 
 
 def expect_one_for_each(call, what, tensors, like, size):
-    """One tensor for each of `size` ranks, each with as many values as another one, of its type."""
+    """Checks that there is one tensor for each of `size` ranks, each with the type and the number of values of
+    `like`."""
     expect_count(call, what, len(tensors), size)
     expect_like(call, what, tensors, like)
 
 
 def expect_pairs(call, outputs, inputs):
-    """As many outputs as inputs."""
+    """Checks that there are as many outputs as inputs."""
     if len(outputs) != len(inputs):
         raise ConfigError(f"{call} takes one output for each input, found {len(outputs)} outputs and {len(inputs)} inputs")
 
 
 def expect_type(call, tensors):
-    """Tensors of one type."""
+    """Checks that the tensors have one type."""
     found = sorted({str(tensor.dtype) for tensor in tensors})
     if len(found) > 1:
         raise ConfigError(f"{call} takes tensors of one type, found {' and '.join(found)}: convert them by tensor.to")
 
 
 def rows_of(call, tensor, splits, size):
-    """How many rows of a tensor belong to each of `size` ranks. No splits: equally many."""
+    """Returns the number of a tensor's rows for each of `size` ranks; without splits all ranks get the same number."""
     if tensor.dim() == 0:
         raise ConfigError(f"{call} divides the first dimension of a tensor, found one without dimensions")
     rows = list(splits or [tensor.shape[0] // size] * size)
@@ -122,7 +125,7 @@ def _counted(tensor):
 
 
 class Uncopyable:
-    """An object with handles of the library, of which there can be no second one."""
+    """An object with library handles, which cannot be copied."""
 
     def __reduce__(self):
         raise ConfigError(f"a {type(self).__name__} cannot be pickled or copied: it is a part of this worker in its job; save "

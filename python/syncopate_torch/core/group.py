@@ -93,7 +93,7 @@ class Group(Uncopyable):
 
     def __init__(self, job, opened):
         """opened: an `EveryoneInJob` or an `OpenedGroup`."""
-        self._job = job  # keeps the job until after this object
+        self._job = job  # keeps the job from leaving first
         self._opened = opened
 
     @property

@@ -1,4 +1,4 @@
-"""The functions of syncopate.h by ctypes, which releases the interpreter's lock while one of them runs."""
+"""The functions of syncopate.h through ctypes, which releases the interpreter lock while a function runs."""
 import ctypes
 import os
 import pathlib
@@ -33,7 +33,7 @@ class GroupOptions(Structure):
     _fields_ = [("size", c_size_t), ("ranks", POINTER(c_uint32)), ("rank_count", c_size_t), ("wait_seconds", c_double)]
 
 
-# Callbacks return the address of their reason, or nothing: ctypes makes no text of a value that is returned.
+# Callbacks return the address of their reason, or None: ctypes does not convert returned strings.
 View = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_int, POINTER(c_void_p))
 Store = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_int)
 Move = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_int, c_void_p, c_void_p)
@@ -41,7 +41,7 @@ TakeStep = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_double)
 UseGradients = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_void_p)
 OnRound = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 
-# The interpreter sees a signal once a function has returned.
+# The interpreter handles a signal only after a function has returned.
 _GLANCE = 0.1
 
 PARAMETERS, GRADIENTS, BUFFERS = 0, 1, 2
@@ -67,7 +67,7 @@ class TrainingOptions(Structure):
 
 
 def _load():
-    """The library that the environment names, that of this package, or that of the system."""
+    """Loads the library that the environment names, else that of this package, else that of the system."""
     named = os.environ.get("SYNCOPATE_LIBRARY")
     own = pathlib.Path(__file__).parents[1] / "lib" / "libsyncopate.so.0"
     path = named or (str(own) if own.exists() else "libsyncopate.so.0")
@@ -84,15 +84,15 @@ def _refuse(reason):
 
 
 def _nothing():
-    """Of a library that stays loaded."""
+    """Finalizer of a library that stays loaded."""
 
 
 _LIBRARY = _load()
-# At the end of a script Python calls all of weakref.finalize in the turn of the first: what the script gives to atexit from
-# here on comes before, and may use its process groups.
+# Python runs all weakref.finalize callbacks in one atexit handler, which the first of them registers. Functions that
+# the script registers with atexit after this line run earlier, and may use its process groups.
 weakref.finalize(_LIBRARY, _nothing)
 
-# Results and arguments; a function that returns a status has None here.
+# Result and arguments; the result is None for a function that returns a status.
 _SIGNATURES = {
     "last_error": (c_char_p, []),
     "version": (c_char_p, []),
@@ -188,20 +188,21 @@ def _declare():
 _FUNCTIONS = _declare()
 
 
-# Those that may use what another call of the same thread uses, which waits.
+# Functions that may use objects of another, waiting call of the same thread.
 _USING = {name for name, (result, _) in _SIGNATURES.items() if result is None and not name.startswith("work_")}
 
 
 def see_signals():
-    """From now on the handlers of signals run while a call of this thread waits, if it is the main one, the only one that runs
-    any."""
+    """Makes signal handlers run while a call of this thread waits. Has an effect only in the main thread, in which
+    Python runs handlers."""
     if threading.current_thread() is threading.main_thread():
         _FUNCTIONS["set_interruption"](SIGNALS.callback, None)
 
 
 def call(name, *arguments):
-    """Calls syncopate_NAME. Errors: the class of its status, with the library's message; what the handler of a signal raises that
-    has come meanwhile, such as KeyboardInterrupt; ConfigError, in a handler that runs while another call waits."""
+    """Calls syncopate_NAME. Errors: the class of its status, with the library's message; the exception of a signal
+    handler that ran during the call, such as KeyboardInterrupt; ConfigError in a handler that runs while another call
+    waits."""
     if SIGNALS.handles and name in _USING:
         raise ConfigError("the handler of a signal came while the script waits for other workers in a call of its job: let it set "
                           "a flag that the script looks at between two steps, or raise an exception")
@@ -212,15 +213,15 @@ def call(name, *arguments):
 
 
 def made(name, *arguments):
-    """The handle that syncopate_NAME puts into its last argument."""
+    """Calls syncopate_NAME and returns the handle that it stores in its last argument."""
     handle = c_void_p()
     call(name, *arguments, ctypes.byref(handle))
     return handle
 
 
 def wait(work, seconds=None, stops=lambda: False):
-    """Waits until a syncopate_work has ended, at most as long as given, and until `stops`. False: it has not. Ctrl-C is seen
-    at once."""
+    """Waits for a syncopate_work, at most `seconds` and until `stops()` is true. Returns False if it has not ended.
+    Ctrl-C is handled at once."""
     until = None if seconds is None else time.monotonic() + seconds
     ended = c_int()
     while not ended.value:
@@ -232,7 +233,7 @@ def wait(work, seconds=None, stops=lambda: False):
 
 
 def version():
-    """The version of the library that is loaded, such as "1.2.3"."""
+    """Returns the version of the loaded library, such as "1.2.3"."""
     return call("version").decode()
 
 
@@ -241,7 +242,7 @@ def text(value):
 
 
 def options(named):
-    """An array of the options in a dict, and its length. Errors: ConfigError, for one without a value."""
+    """Returns an array of the options in a dict, and its length. Errors: ConfigError for an option without a value."""
     named = named or {}
     for name, value in named.items():
         if value is None:

@@ -1,4 +1,4 @@
-"""Objects as bytes, which one worker sends to others."""
+"""Objects as bytes that one worker sends to others."""
 import ctypes
 import pickle
 
@@ -8,25 +8,25 @@ from syncopate_torch.core.errors import ConfigError
 
 
 class _Unpicklable:
-    """Travels in the place of an object."""
+    """Sent instead of an object that cannot be pickled."""
 
     def __init__(self, reason):
         self.reason = reason
 
 
 def pickled(obj, rank):
-    """The bytes of an object of worker `rank`, and None; of one that cannot be pickled those of the reason, and the
-    `ConfigError` that `unpickled` raises of them, so that no worker waits in vain."""
+    """Returns the bytes of an object of worker `rank`, and None. If it cannot be pickled, returns the bytes of the
+    reason, and the `ConfigError` that `unpickled` raises for them, so that no worker waits forever."""
     try:
         return _tensor_of(_dumped(obj)), None
-    except Exception as error:  # of the object's own methods, too
+    except Exception as error:  # also from the object's own methods
         reason = (f"worker {rank} cannot pickle its object of type {type(obj).__name__}: {error}; send plain data, or "
                   "install cloudpickle for functions and local classes")
         return _tensor_of(pickle.dumps(_Unpicklable(reason))), ConfigError(reason)
 
 
 def unpickled(content):
-    """The object of such bytes. Errors: ConfigError, with the reason why its worker could not pickle it."""
+    """Returns the object of these bytes. Errors: ConfigError with the reason if its worker could not pickle it."""
     obj = pickle.loads(ctypes.string_at(content.data_ptr(), len(content)))
     if isinstance(obj, _Unpicklable):
         raise ConfigError(obj.reason)
@@ -34,7 +34,8 @@ def unpickled(content):
 
 
 def shared_object(group, obj, root=0):
-    """The object of one member of a group, on all. Errors: ConfigError on all, where it cannot be pickled."""
+    """Sends the object of member `root` to all members and returns it. Errors: ConfigError on all if it cannot be
+    pickled."""
     content, error = pickled(obj, group.rank) if group.rank == root else (None, None)
     length = int(group.broadcast(torch.tensor([0 if content is None else len(content)]), root))
     content = group.broadcast(torch.empty(length, dtype=torch.uint8) if content is None else content, root)
@@ -44,12 +45,12 @@ def shared_object(group, obj, root=0):
 
 
 def _dumped(obj):
-    """By cloudpickle, which takes functions without a name, where pickle does not and it is installed."""
+    """Pickles an object; if pickle fails, uses cloudpickle if installed, which also supports lambdas."""
     try:
         return pickle.dumps(obj)
     except Exception:
         try:
-            import cloudpickle  # noqa: PLC0415 (a script need not have it)
+            import cloudpickle  # noqa: PLC0415 (optional for scripts)
         except ImportError:
             cloudpickle = None
         if cloudpickle is None:

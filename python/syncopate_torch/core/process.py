@@ -1,4 +1,4 @@
-"""The process of a worker: signals that come while it waits for other workers, and how its script ends."""
+"""The process of a worker: signals that arrive while it waits for other workers, and the end of its script."""
 import builtins
 import contextlib
 import ctypes
@@ -21,24 +21,25 @@ Interruption = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
 class Signals:
-    """Runs the script's handlers of signals, of Ctrl-C among them, during a call of the library, which the interpreter does by
-    itself only after the call. What a handler raises interrupts the call.
+    """Runs the script's signal handlers, including that of Ctrl-C, during a call of the library; the interpreter by
+    itself runs them only after the call. An exception of a handler interrupts the call.
 
     Threads: the main one, in which Python runs handlers.
     """
 
     def __init__(self):
-        self._error = None  # the first that a handler has raised
+        self._error = None  # the first one that a handler has raised
         self._deferred = []
-        self._training = None  # a function that ends it
+        self._training = None  # function that abandons the running training
         self._looks = self._look()
         next(self._looks)
-        #: For syncopate_set_interruption.
+        #: The function for syncopate_set_interruption.
         self.callback = Interruption(self._looks.send)
 
     def _look(self):
-        """A generator, since the interpreter may run a handler as soon as this goes on: here that is within the block, and in a
-        function it would be before it. A second handler may raise while the error of the first one is kept."""
+        """A generator, because the interpreter may run a handler as soon as this code resumes: in a generator that is
+        inside the `try` block, in a function it would be before it. A second handler may raise while the error of the
+        first one is stored."""
         while True:
             try:
                 try:
@@ -59,11 +60,12 @@ class Signals:
 
     @contextlib.contextmanager
     def of_training(self, abandon):
-        """A call of a training, while it lasts, which `abandon(error)` ends for all workers."""
+        """Marks a call of a training while it runs; an error of a handler ends it for all workers by
+        `abandon(error)`."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before, self._training = self._training, abandon  # a handler may call another one, which is refused
+        before, self._training = self._training, abandon  # a handler may call another one, which raises an error
         try:
             yield
         finally:
@@ -71,15 +73,15 @@ class Signals:
 
     @property
     def handles(self):
-        """True in a handler that came while a call waits, whose objects are in use."""
+        """True in a handler that runs while a call waits; the objects of that call are in use."""
         return self._looks.gi_running and threading.current_thread() is threading.main_thread()
 
     def defer(self, function):
-        """Calls it once the call that waits has ended, which is interrupted."""
+        """Interrupts the waiting call and calls the function once it has ended."""
         self._deferred.append(function)
 
     def after_call(self):
-        """Errors: that of a handler, if it has raised one."""
+        """Errors: the exception of a handler, if it has raised one."""
         if (self._error is None and not self._deferred) or self._looks.gi_running or (
                 threading.current_thread() is not threading.main_thread()):
             return
@@ -95,7 +97,8 @@ SIGNALS = Signals()
 
 
 def after_waits(function):
-    """Of a function that frees what a call may use that waits: a handler of a signal that comes meanwhile may call it."""
+    """Decorates a function that frees objects of a possibly waiting call: a signal handler may call it during the wait;
+    it then runs after the wait."""
     @functools.wraps(function)
     def called(*arguments):
         if SIGNALS.handles:
@@ -107,7 +110,7 @@ def after_waits(function):
 
 
 class Termination:
-    """Whether SIGTERM has come, for a script without a handler of its own."""
+    """Records SIGTERM for a script without its own handler."""
 
     def __init__(self):
         self._has_come = False
@@ -116,9 +119,10 @@ class Termination:
         self._has_come = True
 
     def has_come(self):
-        """The first call takes the signal, which ends the process before; a handler of the script stays.
+        """The first call installs a handler, so that the signal no longer ends the process; a handler of the script is
+        kept.
 
-        Errors: ValueError of Python, where a thread other than the main one makes the first call.
+        Errors: ValueError of Python if a thread other than the main one makes the first call.
         """
         if not self._has_come and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._on_signal)
@@ -132,18 +136,18 @@ _LONGEST_WAIT = 3.0  # seconds, for a reader that has stopped
 _PAUSE = 0.001
 
 
-_exit = None  # the last sys.exit, exit or quit of the main thread with a status that is none of success
+_exit = None  # the last sys.exit, exit or quit of the main thread with a status other than success
 
 
 def watch_exit():
-    """From now on `ending_error` knows of a `sys.exit`, also by the builtins `exit` and `quit`, whose status the interpreter
-    tells nobody while it ends."""
+    """Makes `ending_error` also report a `sys.exit`, including the builtins `exit` and `quit`; the interpreter itself
+    does not provide their status while it ends."""
     if hasattr(sys.exit, "__wrapped__"):
         return
     sys.exit = _watched(sys.exit)
-    for name in ("exit", "quit"):  # `python -S` has none
+    for name in ("exit", "quit"):  # missing with `python -S`
         kind = type(getattr(builtins, name, None))
-        if kind.__name__ == "Quitter" and not hasattr(kind.__call__, "__wrapped__"):  # of both
+        if kind.__name__ == "Quitter" and not hasattr(kind.__call__, "__wrapped__"):  # the class of both
             kind.__call__ = _watched(kind.__call__)
 
 
@@ -162,26 +166,26 @@ def _watched(leave):
 
 
 def is_success(error):
-    """True for a SystemExit that ends a script as its last line would."""
+    """True for a SystemExit that ends a script with success."""
     return isinstance(error, SystemExit) and error.code in (None, 0)
 
 
 def ending_error():
-    """The exception that has ended the script, or an earlier cell of a notebook: a SystemExit, where nothing has caught
-    it; else None."""
-    trace = _exit and _exit.__traceback__  # up to the frame that has caught it last; None: none has
+    """Returns the exception that has ended the script, or an earlier cell of a notebook, including a SystemExit that
+    was not caught; else None."""
+    trace = _exit and _exit.__traceback__  # ends at the frame that caught it last; None: not caught
     if _exit is not None and (trace is None or not _has_returned(trace.tb_frame)):
         return _exit
     return getattr(sys, "last_value", None)
 
 
 def _has_returned(frame):
-    """True for a frame that has ended without an exception."""
+    """True for a frame that has returned without an exception."""
     return dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("RETURN")
 
 
 def exit_report(error):
-    """One line on an exception by which a script has left its loop."""
+    """Describes in one line an exception by which a script has left its loop."""
     if not isinstance(error, SystemExit):
         text = f"the script left its loop by {type(error).__name__}: {error}"
     elif isinstance(error.code, int):
@@ -192,9 +196,9 @@ def exit_report(error):
 
 
 def wait_until_read():
-    """Where standard error is a pipe, as under `syncopate run`, waits until its reader has taken this process's traceback:
-    it is then printed before the errors of other workers, which follow from it."""
-    with contextlib.suppress(OSError):  # of one that is closed
+    """If standard error is a pipe, as under `syncopate run`, waits until its reader has taken this process's traceback:
+    it is then printed before the errors of other workers that follow from it."""
+    with contextlib.suppress(OSError):  # of a closed pipe
         if sys.stderr is None or not stat.S_ISFIFO(os.fstat(2).st_mode):
             return
         sys.stderr.flush()
@@ -204,8 +208,8 @@ def wait_until_read():
 
 
 def report_and_exit(error):
-    """Of an error that no call of the script can raise: prints its traceback, and lets the process end with status 1; for a
-    SystemExit as `sys.exit` does."""
+    """Handles an error that no call of the script can raise: prints its traceback and makes the process end with status
+    1; handles a SystemExit as `sys.exit` does."""
     status = 1
     if not isinstance(error, SystemExit):
         sys.excepthook(type(error), error, error.__traceback__)
@@ -218,8 +222,8 @@ def report_and_exit(error):
 
 
 def _end_with(status):
-    """Python ignores what it calls at its end. The C library takes the status of the last call of `exit`, also of one by a
-    function that `exit` calls."""
+    """Sets the exit status. Python ignores errors of functions that it calls at its end. The C library uses the status
+    of the last `exit` call, even one by a function that `exit` runs."""
     library = ctypes.CDLL(None)
     at_exit = library.__cxa_atexit
     at_exit.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
@@ -230,17 +234,18 @@ def _unread_bytes():
     return struct.unpack("i", fcntl.ioctl(2, termios.FIONREAD, b"\0" * 4))[0]
 
 
-_JOINED = "SYNCOPATE_JOINED"  # the rank of a process that is in a job; what it starts inherits it
+_JOINED = "SYNCOPATE_JOINED"  # the rank of a process in a job, inherited by its child processes
 
 
 def remember_rank(rank):
-    """This process is in a job of several."""
+    """Records that this process is in a job of several workers."""
     os.environ[_JOINED] = str(rank)
 
 
 def expect_first_reading():
-    """Before a process joins its job. Errors: ConfigError, while a process that one of a job has started reads the script: it
-    would join as the same worker. One that has read it, such as a rank that torch.multiprocessing starts, may join a job."""
+    """Runs before a process joins its job. Errors: ConfigError if the process was started by a worker and is still
+    importing the script: it would join as the same worker. After the import a process, such as a rank that
+    torch.multiprocessing starts, may join a job."""
     rank = os.environ.get(_JOINED)
     if rank is not None and getattr(multiprocessing.current_process(), "_inheriting", False):
         raise ConfigError(f"worker {rank} is in its job already, and multiprocessing has started this process for it, which "

@@ -1,7 +1,7 @@
-"""The backend "syncopate" of torch.distributed: `init_process_group("syncopate")`, and a stock script runs on.
+"""The backend "syncopate" of torch.distributed: with `init_process_group("syncopate")` an unchanged script runs on it.
 
-Collectives take any dense tensor, and `all_reduce` a sparse one, too. What is not on the CPU, or has gaps, is copied there
-and back, unless the script gives the device a backend of its own.
+Collectives take any dense tensor; `all_reduce` also takes a sparse one. A tensor that is not on the CPU, or not
+contiguous, is copied there and back, unless the script has chosen another backend for its device.
 """
 import ctypes
 import os
@@ -30,7 +30,7 @@ _ReduceOp = distributed.ReduceOp
 _OPERATIONS = [(_ReduceOp.SUM, "sum"), (_ReduceOp.AVG, "mean"), (_ReduceOp.PRODUCT, "product"), (_ReduceOp.MIN, "min"),
                (_ReduceOp.MAX, "max"), (_ReduceOp.BAND, "and"), (_ReduceOp.BOR, "or"), (_ReduceOp.BXOR, "xor")]
 _NOT_RECONFIGURED = "the members of a process group of syncopate do not change: leave out enable_reconfigure, or choose another backend"
-# Of truth values, each a byte of 0 or 1.
+# Reductions of booleans, each a byte of 0 or 1.
 _OF_TRUTH = {"sum": "max", "product": "min"}
 
 
@@ -45,7 +45,8 @@ class ProcessGroup(distributed.ProcessGroup):
         self._timeout = timeout
         self._of_device = {}
         self._job, ranks = job_of_group(store, rank, size)
-        # Callbacks of futures run beside the script: their collectives have an order, and so a group, of their own.
+        # Callbacks of futures run in parallel to the script: their collectives have their own order, and therefore a
+        # second group.
         self._handle, self._handle_of_callbacks = (
             opened_group(self._job, ranks, timeout.total_seconds()) for _ in range(2))
         self._running = set()
@@ -58,12 +59,12 @@ class ProcessGroup(distributed.ProcessGroup):
 
     @staticmethod
     def of(store, rank, size, timeout):
-        """What torch.distributed calls for each member of a new group."""
+        """Makes a process group; torch.distributed calls it for each member of a new group."""
         return ProcessGroup(store, rank, size, timeout)
 
     @staticmethod
     def with_options(options, _backend_options):
-        """What torch 2.14 calls. Errors: ConfigError, for a group whose members may change."""
+        """As `of`, called by torch 2.14. Errors: ConfigError for a group whose members may change."""
         if options.enable_reconfigure:
             raise ConfigError(_NOT_RECONFIGURED)
         return ProcessGroup(options.store, options.group_rank, options.group_size, options.timeout)
@@ -73,7 +74,8 @@ class ProcessGroup(distributed.ProcessGroup):
 
     _get_backend_name = name = getBackendName
 
-    # torch.distributed and its C++ ask for these, which the base class keeps in a backend that this group does not have.
+    # torch.distributed and its C++ code call these; the base class keeps the values in a backend that this group does
+    # not have.
     def getGroupName(self):  # noqa: N802 (torch's name)
         return self._group_name
 
@@ -91,8 +93,8 @@ class ProcessGroup(distributed.ProcessGroup):
 
     @property
     def _device_types(self):
-        """Those whose tensors the group takes, the CPU first: torch puts what has no device yet there. Empty while torch
-        makes the group: torch 2.15 asks then, and attaches a recorder to groups that have a backend in C++."""
+        """Devices whose tensors the group takes, with the CPU first: torch puts objects without a device there. Empty
+        while torch makes the group: torch 2.15 reads it then, and attaches a recorder to groups with a C++ backend."""
         if not is_known(self):
             return []
         return [torch.device(kind) for kind in dict.fromkeys(["cpu", *backends_of(self)])]
@@ -108,7 +110,7 @@ class ProcessGroup(distributed.ProcessGroup):
         return self._own_size
 
     def set_timeout(self, timeout):
-        """What `torch.distributed.set_timeout` of torch 2.14 calls. Groups of other backends take it."""
+        """Called by `torch.distributed.set_timeout` of torch 2.14. Sets the timeout of groups of other backends."""
         self._timeout = timeout
         for group in self._of_device.values():
             if group is not None:
@@ -119,7 +121,7 @@ class ProcessGroup(distributed.ProcessGroup):
     def shutdown(self):
         self._close()
 
-    #: What torch 2.14 asks for: whether the members of a group may change.
+    #: torch 2.14 reads this: whether the members of a group may change.
     supports_reconfigure = False
 
     def get_reconfigure_handle(self):
@@ -129,12 +131,12 @@ class ProcessGroup(distributed.ProcessGroup):
         raise ConfigError(_NOT_RECONFIGURED)
 
     def abort(self):
-        """Ends what is under way, which can only end with the job; waits for it raise an error. What
-        `torch.distributed.distributed_c10d._abort_process_group` calls."""
+        """Ends running operations by leaving the job; waits for them raise an error. Called by
+        `torch.distributed.distributed_c10d._abort_process_group`."""
         self._close()
 
     def of_device(self, device):
-        """The process group for a kind of device, where the script has given it another backend; else None."""
+        """Returns the process group for a kind of device if the script has chosen another backend for it; else None."""
         if device not in self._of_device:
             self._expect_open()
             self._of_device[device] = group_for(device, self, self._timeout)
@@ -174,7 +176,7 @@ class ProcessGroup(distributed.ProcessGroup):
 
     @by_device
     def allgather_coalesced(self, outputs, inputs, opts=None):
-        # One list for each rank, of the places for each input.
+        # One list for each rank, with an output for each input.
         arguments.expect_count("all_gather_coalesced", "list of outputs", len(outputs), self._own_size)
         for places in outputs:
             arguments.expect_pairs("all_gather_coalesced", places, inputs)
@@ -210,7 +212,7 @@ class ProcessGroup(distributed.ProcessGroup):
 
     @by_device
     def gather_single(self, output, own, opts):
-        """Of torch 2.15. The output is that of the root; others pass an empty one."""
+        """Called by torch 2.15. Only the root has an output; other ranks pass an empty one."""
         own, root = host_values(own), self._root_of(opts)
         if root != self._own_rank:
             return self._work(self._begin("gather", own.data_ptr(), bytes_of(own), None, root, of=own), [], keeps=own)
@@ -292,7 +294,7 @@ class ProcessGroup(distributed.ProcessGroup):
         return self.recv(tensors, None, tag)
 
     def _begin(self, name, *arguments, of=None):
-        """of: the tensor, where a collective takes it as bytes; or a text of what it is for."""
+        """of: the tensor if a collective takes it as bytes; or a text that describes its use."""
         handle = self._handle_of_callbacks if self._callbacks.is_here() else self._handle
         return self._made(name, handle, *arguments, of=of)
 
@@ -313,8 +315,8 @@ class ProcessGroup(distributed.ProcessGroup):
         return self._kept(Work([handle], result, self._callbacks, finish, keeps), handle)
 
     def _message(self, kind, name, tensor, arguments):
-        """A send or a receive: of one group, since a callback of one rank may send what the script of another receives. It
-        may end long after collectives that begin later, so its callbacks have a thread of their own."""
+        """Starts a send or a receive in the script's group, because a callback of one rank may send to the script of
+        another. It may end long after collectives that begin later, so its callbacks have their own thread."""
         host = host_values(tensor)
         handle = self._made(name, self._handle, host.data_ptr(), bytes_of(host), *arguments)
         finish = (lambda: _copy_back(host, tensor)) if kind is Receive else None
@@ -332,7 +334,7 @@ class ProcessGroup(distributed.ProcessGroup):
         return self._all([start(tensor) for tensor in tensors])
 
     def _all(self, works):
-        """One work that ends with the last of several."""
+        """Returns one work that ends with the last of several."""
 
         def finish():
             for work in works:
@@ -370,7 +372,8 @@ class ProcessGroup(distributed.ProcessGroup):
         return self._work(handle, [tensor], finish)
 
     def gathered(self, own, what):
-        """A work whose result is the tensors of all ranks. what: they are, for the errors of ranks that call something else."""
+        """Returns a work whose result is the tensors of all ranks. what: describes them in errors of ranks that call
+        something else."""
         return self._allgather([torch.empty_like(own) for _ in range(self._own_size)], own, what)
 
     def _allgather(self, places, own, what=None):
@@ -401,16 +404,16 @@ class ProcessGroup(distributed.ProcessGroup):
         return root_among(opts.rootRank, self._own_size)
 
     def _row_bytes(self, tensor, splits):
-        """The bytes of each rank's rows."""
+        """Returns the number of bytes in each rank's rows."""
         rows = arguments.rows_of("all_to_all_single", tensor, splits, self._own_size)
         row = bytes_of(tensor) // max(1, tensor.shape[0])
         return [count * row for count in rows]
 
 
 def _close(handles, turn, job, works, running, process):
-    """The end of a group. A receive is withdrawn; what else is under way in it can only end with the job."""
+    """Ends a group. A receive is cancelled; other running operations can only end with the job."""
     if os.getpid() != process:
-        return  # forked: the threads that end it are missing here
+        return  # forked: the threads that end it do not exist here
     for work in list(works):
         work.withdraw()
     if not all(work.is_completed() for work in list(works)):
@@ -418,7 +421,7 @@ def _close(handles, turn, job, works, running, process):
     for callbacks in list(running):
         callbacks.end()
     for handle in handles:
-        with turn:  # another thread, such as that of a callback that still computes, may begin a collective
+        with turn:  # another thread, such as that of a running callback, may begin a collective
             own, handle.value = ctypes.c_void_p(handle.value), None
         library.call("group_close", own)
 
@@ -432,8 +435,8 @@ def _name_of(op):
 
 
 def _numbers_of(host, op):
-    """What a reduction takes: the numbers, in the memory of a tensor; the operation on them; whether it is a mean. Truth
-    values are bytes of 0 and 1, complex ones are pairs."""
+    """Returns the arguments of a reduction: the numbers in the memory of a tensor, the operation on them, and whether
+    it is a mean. Booleans are bytes of 0 and 1, complex numbers are pairs."""
     numbers = host
     if host.dtype == torch.bool:
         numbers, op = host.view(torch.uint8), _OF_TRUTH.get(op, op)
@@ -447,7 +450,7 @@ def _numbers_of(host, op):
 
 
 def _use_of(host, op):
-    """What a reduction is for, beside what its numbers and the operation on them say; None where they say all."""
+    """Describes the use of a reduction if its numbers and operation do not identify it; else returns None."""
     if op == "mean" or host.dtype == torch.bool or host.is_complex():
         return f"the {op} of {type_name(host.dtype)}"
     return None
@@ -459,17 +462,17 @@ def _copy_all(places, arrived):
 
 
 def _as_one(parts):
-    """Tensors of the same length and type, one behind the other."""
+    """Concatenates tensors of the same length and type."""
     return torch.cat([host_values(part).reshape(-1) for part in parts])
 
 
 def _copy_back(host, tensor):
-    """From the host's copy of a tensor, unless that is the tensor itself."""
+    """Copies the host's copy of a tensor to the tensor, unless both share memory."""
     if host.data_ptr() != tensor.data_ptr():
         tensor.copy_(host)
 
 
 def _as_bytes(tensor):
     flat = tensor.reshape(-1)
-    # A single value counts as contiguous with any stride, but torch views it as bytes only with that of 1.
+    # A single value is contiguous with any stride, but torch views it as bytes only with stride 1.
     return flat.as_strided(flat.shape, (1,)).view(torch.uint8)

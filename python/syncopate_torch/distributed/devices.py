@@ -1,7 +1,7 @@
 """Process groups with a backend for each kind of device: `init_process_group("cpu:syncopate,cuda:nccl")`.
 
-torch.distributed takes a process group that is written in Python for the whole group. So it is this one that hands the
-tensors of other devices to their backend.
+torch.distributed uses a process group written in Python for all devices. This module therefore passes tensors of other
+devices to their backends.
 """
 import functools
 
@@ -11,13 +11,13 @@ from torch import distributed
 from syncopate_torch.core.errors import ConfigError
 from syncopate_torch.core.torch_versions import MAKES_GROUPS_OF_SOME, backend_config
 
-# As torch.distributed calls them.
+# Names in torch.distributed.
 _NAMES = {"allreduce": "all_reduce", "allgather": "all_gather", "_allgather_base": "all_gather_into_tensor", "alltoall": "all_to_all",
           "alltoall_base": "all_to_all_single", "_reduce_scatter_base": "reduce_scatter_tensor"}
 
 
 def recorded(collective):
-    """Shows each call in a profiler of torch, as "syncopate:all_reduce"."""
+    """Records each call in torch's profiler, as "syncopate:all_reduce"."""
     name = f"syncopate:{_NAMES.get(collective.__name__, collective.__name__)}"
 
     @functools.wraps(collective)
@@ -31,7 +31,7 @@ def recorded(collective):
 
 
 def by_device(collective):
-    """Hands a collective of a process group to the backend for the device of its tensors."""
+    """Passes a collective of a process group to the backend for the device of its tensors."""
     collective = recorded(collective)
 
     @functools.wraps(collective)
@@ -46,10 +46,11 @@ def by_device(collective):
 
 
 def group_for(device, group, timeout):
-    """The process group of the same ranks that the script's backend string names for a kind of device; None: `group`
-    itself. All ranks call this in the same collective, so they make a new group together.
+    """Makes the process group of the same ranks with the backend that the script's backend string names for a kind of
+    device; returns None for `group` itself. All ranks call this in the same collective, so they make the new group
+    together.
 
-    Errors: ConfigError, with torch 2.0.
+    Errors: ConfigError with torch 2.0.
     """
     backend = backends_of(group).get(device, "syncopate")
     if backend == "syncopate":
@@ -62,18 +63,18 @@ def group_for(device, group, timeout):
 
 
 def is_known(group):
-    """False while torch 2 makes the group."""
+    """False while torch 2 is still making the group."""
     return group in distributed.distributed_c10d._world.pg_map
 
 
 def backends_of(group):
-    """The names of a group's backends, by kind of device; empty where torch knows one for all."""
+    """Returns the names of a group's backends, by kind of device; empty if torch has one backend for all."""
     config = backend_config(group)
     return dict(pair.split(":") for pair in config.split(",")) if config else {}
 
 
 def _device_of(arguments):
-    """The kind of device of the first tensor in lists, and lists of lists."""
+    """Returns the kind of device of the first tensor in nested lists."""
     for argument in arguments:
         if isinstance(argument, torch.Tensor):
             return argument.device.type

@@ -1,4 +1,4 @@
-"""Futures of operations, whose callbacks may wait for other operations and begin some."""
+"""Futures of operations; their callbacks may wait for other operations and begin new ones."""
 import collections
 import threading
 import traceback
@@ -7,14 +7,14 @@ import torch
 
 from syncopate_torch.core.torch_versions import hidden_from_dynamo
 
-_REST = 5.0  # seconds until a thread without tasks ends
-_LONGEST_END = 10.0  # seconds that a group that ends waits for a callback of the script
+_REST = 5.0  # seconds until an idle thread ends
+_LONGEST_END = 10.0  # seconds that a closing group waits for a callback of the script
 
 
 class CallbackThread:
-    """A thread that does one task after the other, in the order in which they were added.
+    """A thread that runs tasks one after the other, in the order in which they were added.
 
-    A task that adds another one does that at once, so all tasks of all ranks have the order of their scripts.
+    A task added by another task runs at once, so on every rank the tasks follow the order of the script.
     """
 
     def __init__(self, running):
@@ -39,16 +39,16 @@ class CallbackThread:
                 self._changed.notify()
 
     def is_here(self):
-        """True in one of its tasks."""
+        """True inside one of its tasks."""
         return self._thread is threading.current_thread()
 
     def run_until(self, done):
-        """In one of its tasks: does those that come later, until `done`."""
+        """Inside a task, runs later tasks until `done`."""
         while self.is_here() and self._tasks and not done():
             self._tasks.popleft()()
 
     def end(self):
-        """Waits for its tasks: the interpreter, when it ends, aborts the process where a thread is in a call of C++."""
+        """Waits for its tasks: the ending interpreter aborts the process if a thread is in a C++ call."""
         with self._changed:
             self._ends = True
             self._changed.notify()
@@ -73,18 +73,18 @@ class CallbackThread:
 
 @hidden_from_dynamo()
 class Future(torch.futures.Future):
-    """A future whose callbacks all run in one thread, in the order in which they were attached: also those that are
-    attached once it is done. So the collectives that they begin have the same order on all ranks."""
+    """A future whose callbacks all run in one thread, in the order in which they were attached, also if it is done
+    already. The collectives that they begin therefore have the same order on all ranks."""
 
     def __init__(self, callbacks, end=None):
-        """end: ends the operation whose result this is, and returns it; else the result is that of a callback."""
+        """end: function that ends the operation and returns its result; None for the result of a callback."""
         super().__init__()
         self._callbacks, self._end = callbacks, end
         self._turn = threading.Lock()
         self._is_set = threading.Event()
 
     def end_in_turn(self):
-        """Adds the end of the operation to the tasks of the thread."""
+        """Adds the end of the operation to the thread's tasks."""
         self._callbacks.add(self.end_now)
 
     def then(self, callback):
@@ -96,14 +96,14 @@ class Future(torch.futures.Future):
         self._callbacks.add(lambda: _run_and_report(callback, self))
 
     def wait(self):
-        """Unlike that of torch, it lets Ctrl-C through."""
+        """Waits for the result; unlike torch's `wait`, Ctrl-C interrupts it."""
         self._callbacks.run_until(self.done)
         self.end_now()
         self._is_set.wait()
         return super().wait()
 
     def end_now(self):
-        """Waits for the end of the operation, where the result is that of one."""
+        """Waits for the end of the operation, if the future belongs to one."""
         end = self._end
         if end is not None:
             self._set(end)
@@ -114,7 +114,7 @@ class Future(torch.futures.Future):
                 return
             try:
                 self.set_result(result())
-            except BaseException as error:  # sys.exit in a callback, too, would end the thread
+            except BaseException as error:  # also sys.exit in a callback, which would end the thread
                 self._set_unwrap_func(_raise_failure)
                 self.set_result(_Failure(error))
             self._end = None
@@ -122,7 +122,7 @@ class Future(torch.futures.Future):
 
 
 def _run_and_report(callback, future):
-    """As torch does: the error of such a callback is nobody's result."""
+    """Runs a callback and prints its error, as torch does, because no result can hold it."""
     try:
         callback(future)
     except Exception:
@@ -130,8 +130,8 @@ def _run_and_report(callback, future):
 
 
 class _Failure:
-    """The result of a future that has failed. C++ knows no error of a future that Python has completed: it takes the
-    tensors out of the result by pickling it, or names the result in a message, and gets the error there."""
+    """The result of a failed future. C++ has no error state for a future that Python has completed: it extracts the
+    tensors by pickling the result, or prints the result in a message; both raise the error."""
 
     def __init__(self, error):
         self.error = error

@@ -1,7 +1,7 @@
-"""How a process joins its job: as its launcher says, or by the store of torch.distributed.
+"""Joins a process to its job, through its launcher or through the store of torch.distributed.
 
-By the store, rank 0 runs the coordinator in a thread. It leaves the key of the job in a file for the other ranks of its host, because
-any process that reaches the port of torch's store can read the store, processes of other users too.
+With the store, rank 0 runs the coordinator in a thread. It passes the key of the job in a file to the other ranks of
+its host: any process that reaches the port of torch's store, also one of another user, can read the store.
 """
 import contextlib
 import ctypes
@@ -28,17 +28,17 @@ from syncopate_torch.training.job import Job
 
 
 def init(scheme=None, options=None, timeout=None):
-    """Joins the job that a launcher (`syncopate run`, mpirun, srun, torchrun) has started this process for.
+    """Joins the job for which a launcher (`syncopate run`, mpirun, srun, torchrun) has started this process.
 
-    Waits until all of its workers have come; those on several hosts find each other by MASTER_ADDR and MASTER_PORT.
-    Without a launcher the process is a job of one worker, which opens no connection and starts no thread. Called again
-    without arguments, it returns the job that this process is in.
+    Waits until all workers of the job have joined; workers on several hosts find each other by MASTER_ADDR and
+    MASTER_PORT. Without a launcher the process is a job of one worker, which opens no connection and starts no thread.
+    A further call without arguments returns the job of this process.
 
-    scheme:  its name; the command line of `syncopate run` may say it instead; else "ssgd".
+    scheme:  name of the scheme; the command line of `syncopate run` may give it instead; else "ssgd".
     options: options of `syncopate run` by their names, such as {"local-steps": 4}.
-    timeout: seconds that a worker waits for others in collectives of all workers at most [half an hour].
-    Errors:  ConfigError, for options that contradict each other or the command line, and for another timeout in a process
-             that is in a job already; those of the connection.
+    timeout: longest wait for other workers, in seconds, in collectives of all workers [half an hour].
+    Errors:  ConfigError for options that contradict each other or the command line, and for another timeout in a
+             process that is in a job already; those of the connection.
     """
     global _latest
     timeout = seconds("timeout", timeout)
@@ -54,7 +54,7 @@ def init(scheme=None, options=None, timeout=None):
 
 
 def current_job():
-    """What `init` has returned last, unless this process has left it; else None."""
+    """Returns the last result of `init`, unless this process has left that job; else None."""
     job = _latest and _latest()
     return job if job is not None and job.leave.alive else None
 
@@ -62,19 +62,19 @@ def current_job():
 _latest = None
 
 
-_GLANCE = 0.1  # seconds; Ctrl-C is seen in between
+_GLANCE = 0.1  # seconds; Ctrl-C is handled in between
 
 _closing = set()  # threads
 
 
 def close_later(host):
-    """Frees a coordinator once every worker has left its job; the process ends after that. A worker may stay in a job that this
-    one has left for as long as it keeps a process group."""
+    """Frees a coordinator once every worker has left its job; the process ends only after that. A worker may stay in
+    the job as long as it keeps a process group, even after this one has left."""
     thread = threading.Thread(target=_close, args=[host], name="syncopate host", daemon=True)
     try:
         _closing.add(thread)
         thread.start()
-    except RuntimeError:  # at the end of the process there are no further threads
+    except RuntimeError:  # no new threads can start at the end of the process
         _closing.discard(thread)
         library.call("host_close", host)
 
@@ -90,7 +90,7 @@ def _wait():
             thread.join(_GLANCE)
 
 
-# The first of all: Python calls them in the opposite order, so after those of all jobs.
+# Registered first: Python calls finalizers in reverse order, so this one runs after those of all jobs.
 weakref.finalize(close_later, _wait)
 
 
@@ -98,7 +98,7 @@ _NAME = re.compile(r"[0-9a-f]{32}")
 
 
 def folder_of_user():
-    """A folder that this user alone may read. Errors: ConfigError, where something else has its name."""
+    """Returns a folder that only this user may read. Errors: ConfigError if something else has its name."""
     folder = pathlib.Path(tempfile.gettempdir(), f"syncopate-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
     facts = folder.lstat()
@@ -109,13 +109,14 @@ def folder_of_user():
 
 
 def identity_of_folder():
-    """The same text for ranks that see the same folder: those of one host in containers of their own may not."""
+    """Returns a text that is equal on ranks that see the same folder; ranks of one host in separate containers may
+    not."""
     facts = folder_of_user().stat()
     return f"{facts.st_dev}:{facts.st_ino}"
 
 
 def leave_key_file(text):
-    """Writes a new file, and returns its name in the folder."""
+    """Writes a new file and returns its name in the folder."""
     name = secrets.token_hex(16)
     descriptor = os.open(folder_of_user() / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -124,7 +125,7 @@ def leave_key_file(text):
 
 
 def read_key_file(name):
-    """The text of a file that another rank has left. Errors: ConfigError, for a name that none has written."""
+    """Reads a file that another rank has written. Errors: ConfigError for a name that no rank has written."""
     path = folder_of_user() / name
     if not _NAME.fullmatch(name) or not path.is_file():
         raise ConfigError(f"the store of torch.distributed names {name!r:.80}, which no rank of this user has left in "
@@ -140,21 +141,21 @@ _COORDINATOR = "syncopate/coordinator"  # its key in the store
 
 _jobs = 0
 
-# What the initialisation env:// of torch.distributed needs.
+# Variables that the initialization env:// of torch.distributed needs.
 _OF_ENV = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 
-# Of the default process group, where that is of this backend.
+# The job of the default process group, if that has this backend.
 _job_of_default = weakref.WeakSet()
 
 
 def job_of_group(store, rank, size):
-    """The job of a process group, and the ranks of its members in it.
+    """Returns the job of a process group, and the ranks of its members in the job.
 
-    The default group has the job that the script or `syncopate run` has made, or makes one; other groups are among its
-    workers. A group beside a default one of another backend makes a job of its own.
+    The default group uses the job that the script or `syncopate run` has made, or makes one; other groups consist of
+    its workers. If the default group has another backend, a group makes its own job.
     Errors: ConfigError; those of the connection.
     """
-    if rank == 0 and current_job() is None:  # else the script has begun the five calls
+    if rank == 0 and current_job() is None:  # otherwise the script uses the five calls
         warn_without_effect("a process group of torch.distributed")
     if not distributed.is_initialized():
         job = _default_job(store, rank, size)
@@ -175,8 +176,9 @@ def _default_job(store, rank, size):
 
 
 def job_across_hosts(scheme, options, timeout):
-    """The job of ranks that may be on several hosts, and find each other as torch.distributed does: by RANK, WORLD_SIZE,
-    MASTER_ADDR and MASTER_PORT, from any launcher. None: they are on one host, or nothing numbers them."""
+    """Joins the job of ranks that may be on several hosts and find each other as in torch.distributed: by RANK,
+    WORLD_SIZE, MASTER_ADDR and MASTER_PORT, from any launcher. Returns None if they are on one host, or are not
+    numbered."""
     if "SYNCOPATE_COORDINATOR" in os.environ or not _OF_ENV.issubset(os.environ):
         return None
     if os.environ["WORLD_SIZE"] in ("1", os.environ.get("LOCAL_WORLD_SIZE")):
@@ -186,15 +188,15 @@ def job_across_hosts(scheme, options, timeout):
     store, rank, size = next(rendezvous("env://"))
     global _jobs
     number = _jobs  # a store may serve several jobs of this process
-    # Its run folder is whole once every worker has left.
+    # The run folder of the job is complete once every worker has left.
     close = functools.partial(library.call, "host_close")
     job = _join_by_store(distributed.PrefixStore(f"syncopate-job-{number}", store), rank, size, close, scheme, options, timeout)
-    _jobs = number + 1  # not of a job that this process did not come into: the others may still wait in it
+    _jobs = number + 1  # not after a failed join: the other ranks may still wait in that job
     return job
 
 
 def _join_by_store(store, rank, size, close, scheme=None, options=None, timeout=0.0):
-    """A job that rank 0 coordinates: `close` gets the coordinator when this worker leaves."""
+    """Joins a job that rank 0 coordinates; `close` is called with the coordinator when this worker leaves."""
     hosts = _said_by_all(store, "host", rank, size, _network_here())
     address = "127.0.0.1:0" if len(set(hosts)) == 1 else _address_here(hosts, store)
     unencrypted = int(len(set(hosts)) > 1)
@@ -210,7 +212,7 @@ def _join_by_store(store, rank, size, close, scheme=None, options=None, timeout=
                           address=address.encode(), unencrypted=unencrypted)
     try:
         job = _joined(store, entry, lambda: Job(scheme, options, entry, hosts, timeout), in_file)
-    finally:  # every rank has joined, or this one has given up
+    finally:  # every rank has joined, or this one has failed
         if rank == 0 and in_file:
             remove_key_file(shown)
     _forget(store, rank)
@@ -221,8 +223,9 @@ def _join_by_store(store, rank, size, close, scheme=None, options=None, timeout=
 
 
 def _joined(store, entry, join, in_file=False):
-    """The job of the coordinator that the store names, itself or by a file of the key. A store that outlives an attempt, as
-    that of torchrun does where it restarts ranks, may still name the coordinator of the attempt before: while nobody answered there, rank 0 has named another one.
+    """Joins the job of the coordinator that the store names, directly or through a file with the key. A store that
+    outlives an attempt, such as torchrun's when it restarts ranks, may still name the coordinator of the previous
+    attempt: if that does not answer and rank 0 has meanwhile named another one, the join is repeated.
     Errors: those of the connection."""
     while True:
         named = store.get(_COORDINATOR)
@@ -241,8 +244,8 @@ def _names_another(store, coordinator):
 
 
 def _forget(store, rank):
-    """Every rank has joined, and so has read what all said. Takes that out of the store, for ranks that start again."""
-    with contextlib.suppress(RuntimeError):  # a store that deletes nothing
+    """Removes the entries from the store for ranks that restart: every rank has joined, and has read all of them."""
+    with contextlib.suppress(RuntimeError):  # a store without delete
         for name in ("host", "folder"):
             store.delete_key(f"syncopate/{name}/{rank}")
         if rank == 0:
@@ -252,7 +255,7 @@ def _forget(store, rank):
 @after_waits
 def _leave_and_close(leave, close, host, process):
     if os.getpid() != process:
-        return  # forked: the coordinator's thread is missing here
+        return  # forked: the coordinator's thread does not exist here
     try:
         leave()
     finally:
@@ -260,8 +263,8 @@ def _leave_and_close(leave, close, host, process):
 
 
 def _network_here():
-    """The name of this host, and what tells its network from others: hosts may have the same name, and containers of one
-    host a network each."""
+    """Returns the name of this host and identifiers of its network: hosts may have the same name, and containers of one
+    host may have separate networks."""
     words = [socket.gethostname()]
     with contextlib.suppress(OSError):
         words.append(pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip())
@@ -271,14 +274,14 @@ def _network_here():
 
 
 def _said_by_all(store, name, rank, size, mine):
-    """What every rank says, by rank."""
+    """Exchanges a text between all ranks through the store; returns the texts by rank."""
     store.set(f"syncopate/{name}/{rank}", mine)
     return [store.get(f"syncopate/{name}/{other}").decode() for other in range(size)]
 
 
 def _address_here(hosts, store):
-    """Where this host is reached from that of MASTER_ADDR, or of the store. Errors: ConfigError, unless the user trusts the
-    network, and where other hosts do not reach this one."""
+    """Returns the address at which the host of MASTER_ADDR, or of the store, reaches this host. Errors: ConfigError if
+    the user has not declared the network trusted, and if other hosts cannot reach this one."""
     names = ", ".join(sorted(each.split()[0] for each in set(hosts)))
     if os.environ.get("SYNCOPATE_UNENCRYPTED") != "1":
         raise ConfigError(f"the ranks are on several hosts ({names}), and connections between them "
@@ -288,7 +291,7 @@ def _address_here(hosts, store):
         raise ConfigError(f"the ranks are on several hosts ({names}), and the store of torch.distributed has no address: "
                           "set MASTER_ADDR on all ranks to that of one of the hosts")
     own = ipaddress.ip_address(_address_towards(master))
-    if own.is_loopback and len({each.partition(" ")[2] for each in hosts}) > 1:  # names of one network may differ
+    if own.is_loopback and len({each.partition(" ")[2] for each in hosts}) > 1:  # one network may have several names
         raise ConfigError(f"{master!r} is a loopback address on this host, so the ranks on other hosts ({names}) cannot reach "
                           "it: set MASTER_ADDR to an address in their network, or take the name out of the line of 127.0.1.1 "
                           "in /etc/hosts")
@@ -296,16 +299,16 @@ def _address_here(hosts, store):
 
 
 def _host_of(store):
-    """The host of a TCPStore; None: it is another store."""
+    """Returns the host of a TCPStore; None for another store."""
     while isinstance(store, distributed.PrefixStore):
         store = store.underlying_store
     return getattr(store, "host", None)
 
 
 def _address_towards(host):
-    """The address of this host on the way to another one. Errors: ConfigError, where there is none."""
+    """Returns the address of this host on the route to another one. Errors: ConfigError if there is no route."""
     with contextlib.suppress(socket.gaierror):
-        for family, kind, _, _, address in socket.getaddrinfo(host, 1, type=socket.SOCK_DGRAM):  # of any port
+        for family, kind, _, _, address in socket.getaddrinfo(host, 1, type=socket.SOCK_DGRAM):  # any port
             with contextlib.suppress(OSError), socket.socket(family, kind) as route:
                 route.connect(address)  # sends nothing
                 return route.getsockname()[0]

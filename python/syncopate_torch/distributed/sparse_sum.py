@@ -1,4 +1,4 @@
-"""Sums of sparse tensors over a process group, as DistributedDataParallel takes them of `Embedding(sparse=True)`."""
+"""Reductions of sparse tensors over a process group, as DistributedDataParallel needs for `Embedding(sparse=True)`."""
 import threading
 
 import torch
@@ -8,16 +8,16 @@ from syncopate_torch.core.group import divide, type_name
 from syncopate_torch.core.torch_versions import SPARSE_UNCHECKED, hidden_from_dynamo
 from syncopate_torch.distributed.works import Work
 
-_MOST_DIMENSIONS = 64  # of a tensor of torch
+_MOST_DIMENSIONS = 64  # of a torch tensor
 
 
 @hidden_from_dynamo()
 class SparseSum(Work):
-    """The sum of tensors of `torch.sparse_coo` of one shape, which may have any number of values each. Their indices and
-    values travel, not the zeros between them.
+    """The sum of `torch.sparse_coo` tensors of one shape, which may have different numbers of values. Only their
+    indices and values are sent, not the zeros between them.
 
-    What each rank has is gathered first, in the order of the script. The rest follows in the thread for callbacks,
-    since only then a rank knows how much will arrive.
+    The number of values of each rank is gathered first, in the order of the script. The rest follows in the callback
+    thread, because a rank then knows the size of the data to receive.
     """
 
     def __init__(self, group, tensor, op, callbacks):
@@ -51,7 +51,7 @@ class SparseSum(Work):
             self._sum = _sum_of(group, own, shapes.result())
             if op == "mean":
                 divide(self._sum._values(), group.size())
-        except Exception as error:  # raised where the script waits
+        except Exception as error:  # raised in the waiting call of the script
             self._failure = error
         self._is_there.set()
 
@@ -66,7 +66,8 @@ def _sum_of(group, own, shapes):
 
 
 def _shape_of(tensor):
-    """Numbers of sparse and of dense dimensions, of values, and the lengths of all dimensions."""
+    """Returns the numbers of sparse and of dense dimensions, the number of values, and the lengths of all
+    dimensions."""
     facts = [tensor.sparse_dim(), tensor.dense_dim(), tensor._nnz(), *tensor.shape]
     return torch.tensor(facts + [-1] * (3 + _MOST_DIMENSIONS - len(facts)))
 
@@ -86,5 +87,5 @@ def _text(shape):
 
 
 def _extended(rows, count):
-    """By rows of zeros, to `count`: all ranks gather equally many."""
+    """Pads with rows of zeros to `count` rows: all ranks gather the same number."""
     return torch.cat([rows, rows.new_zeros((count - len(rows), *rows.shape[1:]))])

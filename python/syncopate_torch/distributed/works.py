@@ -1,4 +1,4 @@
-"""Operations of a process group, as torch.distributed starts them and waits for them."""
+"""Operations of a process group, for torch.distributed."""
 import collections
 import functools
 import inspect
@@ -14,21 +14,21 @@ from syncopate_torch.core.group import changing
 from syncopate_torch.core.torch_versions import hidden_from_dynamo
 from syncopate_torch.distributed.futures import Future
 
-_making = threading.Lock()  # of futures
+_making = threading.Lock()  # serializes the creation of futures
 _OF_GROUP = ", the timeout of its process group"
 
 
 @hidden_from_dynamo()
 class Work(torch_versions.Work):
-    """An operation of a process group, as torch.distributed waits for it."""
+    """An operation of a process group, for which torch.distributed waits."""
 
     def __init__(self, handles, result, callbacks, finish=None, keeps=(), parts=()):
-        """handles: of the C interface. callbacks: the thread for those of its future. finish: makes the result of what has
-        arrived. keeps: what is read until then. parts: works whose handles these are."""
+        """handles: of the C interface. callbacks: the thread for callbacks of its future. finish: makes the result from
+        the received data. keeps: memory that is read until then. parts: works to which the handles belong."""
         super().__init__()
         self._handles, self._finish, self._keeps, self._limit = handles, finish, keeps, None
         self._result, self._callbacks, self._parts = result, callbacks, parts
-        self._in_inference = torch.is_inference_mode_enabled()  # as it begins
+        self._in_inference = torch.is_inference_mode_enabled()  # at the start of the operation
         self._free = None
         self._others = None
         self._error = None
@@ -39,20 +39,21 @@ class Work(torch_versions.Work):
     def frees(self, handle):
         """Frees a handle after the last reference to this work."""
         self._free = weakref.finalize(self, library.call, "work_free", handle)
-        # Not at the end of the script: the group, which ends later, looks at its works.
+        # Not at exit: the group, which ends later, still reads its works.
         self._free.atexit = False
 
     def is_number(self):
-        """True where the result is a single one."""
+        """True if the result is a single number."""
         return sum(part.numel() for part in self._result) == 1
 
     def kept_in(self, works):
-        """Stays in these `KeptWorks` at least until it has ended."""
+        """Stores the work in these `KeptWorks`, at least until it has ended."""
         self._others = works
         works.add(self)
 
     def limit_to(self, timeout):
-        """The limit of a wait that is given none. torch writes less than nothing where the script has given none either."""
+        """Sets the limit of a wait without its own limit. torch passes a negative timeout if the script has given
+        none."""
         self._limit = timeout if timeout.total_seconds() >= 0 else None
 
     def wait(self, timeout=None):
@@ -89,10 +90,10 @@ class Work(torch_versions.Work):
     _source_rank = source_rank
 
     def withdraw(self):
-        """Ends a receive that has got nothing; any other operation goes on."""
+        """Cancels a receive that has no message yet; no effect on other operations."""
 
     def get_future(self):
-        """A future of the result, as DistributedDataParallel waits for it. Once the work has ended, it is done."""
+        """Returns a future of the result, as DistributedDataParallel needs. It is done once the work has ended."""
         with _making:
             made, self._future = self._future, self._future or Future(self._callbacks, self.result)
         if self._ended:
@@ -115,7 +116,7 @@ class Work(torch_versions.Work):
             self._turn.release()
 
     def _wait_for(self, seconds):
-        """False: it has not ended by then."""
+        """Returns False if the time limit has passed first."""
         return all([library.wait(handle, seconds) for handle in self._handles])
 
     def _make_result(self):
@@ -135,7 +136,7 @@ class Work(torch_versions.Work):
 
 @hidden_from_dynamo()
 class Receive(Work):
-    """A receive, which ends with its group. Its handle goes then, so only a thread that has `_turn` uses it."""
+    """A receive, which ends with its group. Its handle is freed then, so only a thread that holds `_turn` uses it."""
 
     _is_withdrawn = False
 
@@ -144,7 +145,7 @@ class Receive(Work):
         self._end(None)
 
     def is_completed(self):
-        if self._turn.acquire(blocking=False):  # else a thread waits for it
+        if self._turn.acquire(blocking=False):  # otherwise a thread waits for it
             try:
                 return super().is_completed()
             finally:
@@ -169,26 +170,27 @@ class Receive(Work):
         raise Cancelled("the process group of this receive has been destroyed")
 
 
-_KEPT = 16  # of the latest works, whether or not they have ended
-_KEPT_NUMBERS = 256  # of those whose result is a single number
-_LOOKS = 4  # at works that may have ended, for each that comes
+_KEPT = 16  # latest works, whether or not they have ended
+_KEPT_NUMBERS = 256  # works whose result is a single number
+_LOOKS = 4  # works to check for their end, for each added one
 
 
 class KeptWorks:
-    """Keeps works until they have ended, with the memory that they use. C++ of a torch that does not keep works of Python
-    may also wait for one that has ended and whose last reference in Python has gone, soon after it was made. That of any
-    torch asks in a backward pass for what join() has counted before the forward pass: a number, which takes no room.
+    """Keeps works, with the memory that they use, until they have ended. C++ of a torch that does not keep Python works
+    may also wait for a work that has ended and lost its last Python reference soon after it was made. C++ of any torch
+    waits in a backward pass for the count that join() has started before the forward pass: a number, which needs no
+    memory.
 
     Threads: `add` one at a time; `discard` any.
     """
 
     def __init__(self):
-        self._latest = {}  # in their order
-        self._waiting = {}  # earlier ones that had not ended: a receive may stay for long
+        self._latest = {}  # in the order of addition
+        self._waiting = {}  # earlier works that had not ended: a receive may stay long
         self._numbers = collections.deque(maxlen=_KEPT_NUMBERS)
 
     def add(self, work):
-        """Also looks at a few others, so that a script may have any number of works under way."""
+        """Adds a work, and checks a few others, so that a script may have any number of running works."""
         if work.is_number():
             self._numbers.append(work)
         self._latest[work] = None
@@ -196,7 +198,7 @@ class KeptWorks:
         self._look_at(self._waiting, len(self._waiting))
 
     def discard(self, work):
-        """It has ended."""
+        """Removes a work that has ended."""
         self._latest.pop(work, None)
         self._waiting.pop(work, None)
 
@@ -210,13 +212,14 @@ class KeptWorks:
                 self._waiting[each] = None
 
 
-# The fields of options that plain values set, by their names in such a call.
+# Option fields that plain values set, by their argument names.
 _FIELDS = {"op": "reduceOp", "root": "rootRank", "timeout": "timeout"}
 
 
 def also_plain(options, *names):
-    """A collective of lists of tensors and `options` also takes a tensor in place of a list of one, and then, in place of
-    options, the values of `names` ("op", "root") and a timeout, which limits a wait that has no limit of its own."""
+    """Makes a collective of lists of tensors and `options` also take a tensor instead of a list of one. It then takes,
+    instead of options, the values of `names` ("op", "root") and a timeout, which limits a wait without its own
+    limit."""
 
     def decorate(collective):
         lists = len(inspect.signature(collective).parameters) - 2  # without the group and the options
@@ -228,7 +231,7 @@ def also_plain(options, *names):
                 tensors = [[each] for each in tensors]
             opts = _options_of(options, names, rest, named)
             work = collective(group, *tensors, opts=opts, **named)
-            if isinstance(work, Work):  # else that of another backend, which has got the options
+            if isinstance(work, Work):  # otherwise a work of another backend, which has received the options
                 work.limit_to(opts.timeout)
             return work
 
@@ -238,7 +241,7 @@ def also_plain(options, *names):
 
 
 def _options_of(options, names, rest, named):
-    """The options of a call; takes their values out of `named`."""
+    """Returns the options of a call, and removes their values from `named`."""
     if rest and hasattr(rest[0], "timeout"):
         return rest[0]
     opts = named.pop("opts", None) or options()

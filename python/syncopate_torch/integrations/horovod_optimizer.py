@@ -1,4 +1,4 @@
-"""What `hvd.DistributedOptimizer` makes of an optimizer: gradients of many tensors are reduced as one vector."""
+"""The optimizer of `hvd.DistributedOptimizer`: gradients of many tensors are reduced as one vector."""
 import collections
 import contextlib
 import functools
@@ -10,34 +10,35 @@ import torch
 from syncopate_torch.core.errors import ConfigError
 from syncopate_torch.core.group import OPERATIONS, TYPES, operation, say, values
 
-# A collective that a worker without steps takes part in: the number of its reduction, 0 for another allreduce; how many
-# values, of which type, by which operation; a number that stands for its name. All zero: a worker has no more steps.
+# A collective in which a worker without further steps takes part: the number of its reduction, 0 for another allreduce;
+# the number of values, their type, the operation; a number that identifies its name. All zero: a worker has no further
+# steps.
 _Round = collections.namedtuple("_Round", "reduction count type operation name", defaults=(0,) * 5)
 _NOTHING = _Round()
 
-# What the sum of a reduction is for, where it is not for itself: workers compare it.
+# The use of a reduction's sum if it is not used as a sum: workers compare it.
 _MEAN = "op mean of an optimizer"
 
 _states = weakref.WeakKeyDictionary()  # by job
 
 
 class _State:
-    """Of a job: the same on all of its workers."""
+    """State of a job, the same on all of its workers."""
 
     def __init__(self):
-        self.reductions = []  # of each the length and type of its vector, and `_MEAN` or None; in one order on all workers
-        self.has_ended_one = False  # a worker takes no more steps, and all know it: each collective is announced
+        self.reductions = []  # length and type of each vector, and `_MEAN` or None; in one order on all workers
+        self.has_ended_one = False  # a worker takes no further steps, and all know it: each collective is announced
 
 
 class FlatReduction:
     """Replaces the gradients of parameters by their sum or mean over all workers.
 
-    A worker that takes no more steps contributes zeros: the last value of the vector counts the others. Where a job
-    has several reductions, those that take part say before each round which one it is of.
+    A worker without further steps contributes zeros: the last value of the vector counts the other workers. If a job
+    has several reductions, the participants announce before each round which reduction it belongs to.
     """
 
     def __init__(self, job, parameters, mean=True, dtype=None):
-        """dtype: in which values travel [float64 where a parameter is of it, else float32]."""
+        """dtype: type of the sent values [float64 if a parameter has it, else float32]."""
         if not parameters:
             raise ConfigError("the optimizer has no parameter to train")
         self._job, self._parameters = job, []
@@ -49,7 +50,8 @@ class FlatReduction:
         self.include(parameters)
 
     def include(self, parameters):
-        """Adds those that it has not yet; all workers do so before the same round. Errors: ConfigError, for a complex one."""
+        """Adds parameters that it does not have yet; all workers do so before the same round. Errors: ConfigError for a
+        complex parameter."""
         known = {id(each) for each in self._parameters}
         new = [each for each in parameters if id(each) not in known]
         if not new:
@@ -62,8 +64,8 @@ class FlatReduction:
         self._state.reductions[self._number - 1] = (count + 1, self._vector.dtype, _MEAN if self._mean else None)
 
     def reduce(self):
-        """A collective of all workers that have not ended. Errors: ConfigError, where another worker reduces the gradients
-        of another optimizer."""
+        """Reduces the gradients, as a collective of all workers that have not ended. Errors: ConfigError if another
+        worker reduces the gradients of another optimizer."""
         if self._state.has_ended_one or len(self._state.reductions) > 1:
             _announce(self._job, _round_of(self._vector, "sum", reduction=self._number))
         with torch.no_grad():
@@ -79,7 +81,7 @@ class FlatReduction:
             divisor = self._job.size if self._mean else 1
             for parameter, part in self._parts():
                 if parameter.grad is None and self._job.size == 1:
-                    continue  # with others one of them may have had one
+                    continue  # in a job of several workers, another one may have a gradient
                 mean = part.to(device=parameter.device, dtype=parameter.dtype) / divisor
                 if parameter.grad is None:
                     parameter.grad = mean.clone()
@@ -89,7 +91,7 @@ class FlatReduction:
                     parameter.grad.copy_(mean)
 
     def _parts(self):
-        """Each parameter, and its part of the vector in its shape."""
+        """Yields each parameter and its part of the vector in its shape."""
         offset = 0
         for parameter in self._parameters:
             yield parameter, self._vector[offset:offset + parameter.numel()].view(parameter.shape)
@@ -97,20 +99,21 @@ class FlatReduction:
 
 
 def has_ended_one(job):
-    """True from the first step without one of the workers on, which takes no more steps, until all have ended."""
+    """True from the first step in which a worker without further steps takes no part, until all workers have ended."""
     return _state_of(job).has_ended_one
 
 
 def announce_allreduce(job, tensor, op, name_number):
-    """Tells workers without more steps of an allreduce that comes. Errors: ConfigError, where another worker calls
-    something else."""
+    """Announces an allreduce to workers without further steps. Errors: ConfigError if another worker calls something
+    else."""
     _announce(job, _round_of(tensor, op, name=name_number))
 
 
 def contribute_nothing(job):
-    """Takes part in the rounds of the others until all have ended. Returns the number of these rounds.
+    """Takes part in the rounds of the other workers until all have ended. Returns the number of these rounds.
 
-    A first one that is not announced is a step: until then the others do not know that this worker takes no more.
+    A first round that is not announced is a step: until then the other workers do not know that this one takes no
+    further steps.
     """
     state, rounds = _state_of(job), 0
     while state.reductions:
@@ -145,7 +148,8 @@ def _announce(job, own):
 
 
 def _agreed(job, own):
-    """The greatest numbers of all workers: those of every worker with more steps, where they call the same."""
+    """Returns the maximum of each number over all workers: the numbers of every worker with further steps, if these
+    call the same collective."""
     return _Round(*job.allreduce(torch.tensor(own), "max").tolist())
 
 
@@ -156,8 +160,8 @@ def _text(found):
 
 
 def _without_own(job, found):
-    """Takes part in a round by values that change no result. Returns the last value of the result: of a reduction, how many
-    workers have contributed; of another allreduce 1."""
+    """Takes part in a round with values that do not change its result. Returns the last value of the result: for a
+    reduction the number of contributing workers, for another allreduce 1."""
     op, dtype = list(OPERATIONS)[found.operation], list(TYPES)[found.type]
     if found.reduction:
         _say_use(job, found.reduction)
@@ -168,11 +172,11 @@ def _without_own(job, found):
 def _say_use(job, reduction):
     use = _state_of(job).reductions[reduction - 1][2]
     if use is not None and job.size > 1:
-        say(getattr(job, "everyone", job).handle, use)  # of a job, or a group
+        say(getattr(job, "everyone", job).handle, use)  # works for a job and a group
 
 
 def _neutral(op, dtype):
-    """What changes no result of an operation."""
+    """Returns the neutral element of an operation."""
     if op in ("sum", "product"):
         return 0 if op == "sum" else 1
     if dtype.is_floating_point:
@@ -187,9 +191,9 @@ def _expect_real(parameters):
 
 
 def make_distributed(optimizer, workers, mean, dtype):
-    """Gives an optimizer a class that derives from its own, whose `step` reduces gradients before.
+    """Gives an optimizer a class that derives from its own and whose `step` first reduces gradients.
 
-    workers: a job, or a group of some of its workers; None: this worker is in no such group, and steps by itself.
+    workers: a job, or a group of some of its workers; None: this worker is in no such group, and steps on its own.
     """
     reduction = FlatReduction(workers, _trained(optimizer), mean=mean, dtype=dtype) if workers is not None else None
     methods = {name: method for name, method in vars(_Distributed).items() if not name.startswith("__")}
@@ -201,9 +205,9 @@ def make_distributed(optimizer, workers, mean, dtype):
 
 
 def _count_steps(optimizer, counter):
-    """Schedulers replace `step` of an optimizer by a function that counts calls of its class's step, here of the class that
-    it had before. They warn where that function has gone."""
-    @functools.wraps(counter)  # with the attributes by which they know it
+    """Keeps the step count that schedulers need. They replace `step` of an optimizer by a function that counts calls of
+    its former class's step, and warn if that function is missing."""
+    @functools.wraps(counter)  # copies the attributes by which schedulers recognize it
     def step(*arguments, **options):
         optimizer._step_count = getattr(optimizer, "_step_count", 0) + 1  # torch 1
         optimizer._opt_called = True  # torch 2
@@ -213,7 +217,7 @@ def _count_steps(optimizer, counter):
 
 
 def expect_names(optimizer, named_parameters):
-    """Errors: ConfigError, where the optimizer has other parameters, too."""
+    """Errors: ConfigError if the optimizer also has parameters without names."""
     named = {id(parameter) for _, parameter in named_parameters}
     unnamed = sum(id(each) not in named for group in optimizer.param_groups for each in group["params"])
     if unnamed:
@@ -225,18 +229,18 @@ def _trained(optimizer):
 
 
 class _Distributed:
-    """What `DistributedOptimizer` adds to the class of an optimizer."""
+    """Methods that `DistributedOptimizer` adds to the class of an optimizer."""
 
     def synchronize(self):
-        """Replaces gradients by their mean now: to clip or to look at them. Then step within `skip_synchronize`."""
+        """Replaces gradients by their mean now, to clip or inspect them. Then call `step` within `skip_synchronize`."""
         if self._reduction is not None:
-            self._reduction.include(_trained(self))  # what the script has added or unfrozen
+            self._reduction.include(_trained(self))  # parameters that the script has added or unfrozen
             self._reduction.reduce()
         self._has_reduced = True
 
     @contextlib.contextmanager
     def skip_synchronize(self):
-        """Steps within it take gradients as they are."""
+        """Makes steps within the block use gradients without reducing them."""
         self._skip = True
         try:
             yield
@@ -256,4 +260,4 @@ class _Distributed:
         own = type(self).__mro__[1].step(self)
         return own if closure is None else loss
 
-    step.hooked = True  # the step of the own class runs the hooks: torch is not to wrap this one for them, too
+    step.hooked = True  # the step of the base class runs the hooks: torch must not wrap this one for them

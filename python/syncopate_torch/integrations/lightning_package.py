@@ -1,5 +1,6 @@
-"""What `syncopate_torch.lightning` takes from the Lightning package that the script uses: `lightning`, or `pytorch_lightning`
-where the script imports it first; and the hooks, the environment and the optimizer that it gives to Lightning.
+"""Imports for `syncopate_torch.lightning` from the Lightning package that the script uses (`lightning`, or
+`pytorch_lightning` if the script imports that first), and the callback, environment and optimizer that it gives to
+Lightning.
 """
 import contextlib
 import importlib
@@ -9,7 +10,7 @@ import torch
 
 
 def _package():
-    """The name of the Lightning package that the script uses."""
+    """Returns the name of the Lightning package that the script uses."""
     if "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:
         return "pytorch_lightning"
     for name in ("lightning.pytorch", "pytorch_lightning"):
@@ -37,8 +38,8 @@ BaseFinetuning, BatchSizeFinder, Callback, LearningRateFinder, ModelCheckpoint, 
 
 
 class FirstCallback(Callback):
-    """Before the other callbacks: those that replace the weights at the end, such as averages, replace those of the job; and
-    those that save after an error wait for no other worker."""
+    """Runs before the other callbacks: those that replace the weights at the end, such as averages, then replace the
+    job's final weights; those that save after an error wait for no other worker."""
 
     def __init__(self, strategy):
         self._strategy = strategy
@@ -51,7 +52,7 @@ class FirstCallback(Callback):
 
 
 class SyncopateEnvironment(ClusterEnvironment):
-    """The workers of a job, as Lightning asks for them."""
+    """The workers of a job, as Lightning's cluster environment."""
 
     def __init__(self, job):
         self._job = job
@@ -76,13 +77,13 @@ class SyncopateEnvironment(ClusterEnvironment):
         return self._job.size
 
     def set_world_size(self, size):
-        """The launcher decides."""
+        """Has no effect: the launcher decides."""
 
     def global_rank(self):
         return self._job.rank
 
     def set_global_rank(self, rank):
-        """The launcher decides."""
+        """Has no effect: the launcher decides."""
 
     def local_rank(self):
         return self._job.local_rank
@@ -92,7 +93,7 @@ class SyncopateEnvironment(ClusterEnvironment):
 
 
 class Stepper:
-    """The optimizer, as Lightning's precision sees it: its steps are those of the job."""
+    """The optimizer that Lightning's precision plugin steps: its steps are those of the job."""
 
     def __init__(self, strategy):
         self._strategy = strategy

@@ -1,4 +1,4 @@
-"""DataLoaders of one process, made those of a worker."""
+"""Turns the DataLoaders of one process into those of a worker."""
 import copy
 
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler, WeightedRandomSampler
@@ -8,29 +8,29 @@ from syncopate_torch.training.samples import IndexSampler, NoLength, ShareSample
 
 
 class TrainingOrder:
-    """The steps of a `ShareSampler`, as `batch_sampler` of a loader whose user sees one worker.
+    """The steps of a `ShareSampler`, as the `batch_sampler` of a loader written for one worker.
 
-    Errors: ConfigError, for an epoch that holds no step for this worker.
+    Errors: ConfigError for an epoch without a step for this worker.
     """
 
     def __init__(self, job, dataset, batch_size, drop_last):
-        """dataset: as of `Job.sampler`. batch_size: samples of a step of one worker. drop_last: leaves out a last step that is
-        smaller."""
+        """dataset: as in `Job.sampler`. batch_size: samples in a step of one worker. drop_last: drops a smaller last
+        step."""
         self._order = job.batch_sampler(dataset, batch_size * job.size)
         self._samples, self._drop_last = len(dataset), drop_last
-        self._passed = 0  # steps of an epoch that the next iteration leaves out
+        self._passed = 0  # steps of an epoch that the next iteration skips
 
     def set_epoch(self, epoch):
-        """As of `ShareSampler`."""
+        """As `ShareSampler.set_epoch`."""
         self._order.set_epoch(epoch)
 
     def resume(self, epoch, step):
-        """As of `ShareSampler`; with `drop_last` a step may take samples of several steps of the job."""
+        """As `ShareSampler.resume`; with `drop_last` a step may take samples from several steps of the job."""
         self._passed = step if self._drop_last else 0
         self._order.resume(epoch, step - self._passed)
 
     def __len__(self):
-        """Steps of this worker in an epoch. Errors: ConfigError, which is a TypeError, where samples are leased."""
+        """Steps of this worker in an epoch. Errors: ConfigError, which is also a TypeError, if samples are leased."""
         steps = self._order.samples // self._order.step_size if self._drop_last else len(self._order)
         self._expect_steps(steps)
         return steps
@@ -49,7 +49,7 @@ class TrainingOrder:
                               "batches, fewer workers, or drop_last=False")
 
     def _whole_steps(self):
-        """Of the samples in their order, since the job may have divided the last steps."""
+        """Regroups the samples in their order into full steps, because the job may have divided the last steps."""
         size, rest = self._order.step_size, []
         for step in self._order:
             rest += step
@@ -59,7 +59,8 @@ class TrainingOrder:
 
 
 class Part:
-    """Every n-th sample of a dataset, in order, each on one of n workers: the parts differ by one sample at most."""
+    """Every n-th sample of a dataset, in order; each sample belongs to one of n workers. The parts differ by at most
+    one sample."""
 
     def __init__(self, job, samples):
         self._indices = range(job.rank, samples, job.size)
@@ -72,7 +73,7 @@ class Part:
 
 
 def order_of_the_job(loader):
-    """What orders the samples of a loader, where that is of the job; else None."""
+    """Returns the sampler that orders the samples of a loader, if it belongs to the job; else None."""
     samplers = (getattr(loader, "batch_sampler", None), getattr(loader, "sampler", None))
     return next((each for each in samplers if isinstance(each, (ShareSampler, TrainingOrder, IndexSampler))), None)
 
@@ -86,8 +87,8 @@ def has_length(order):
 
 
 def resume_order(loader, epoch, batches):
-    """The next iteration of a loader in the order of the job is the rest of an epoch, behind its first batches, where the
-    order is fixed; where samples are leased the epoch begins again."""
+    """Makes the next iteration of a loader in the job's order start after the first `batches` batches of an epoch, if
+    the order is fixed; if samples are leased, the epoch restarts."""
     order = order_of_the_job(loader)
     if not has_length(order):
         batches = 0
@@ -95,9 +96,9 @@ def resume_order(loader, epoch, batches):
 
 
 def overfit_loader(job, loader):
-    """A loader over this worker's `Part` of a dataset, which takes the same batches in each epoch.
+    """Returns a loader over this worker's `Part` of a dataset, with the same batches in each epoch.
 
-    Errors: ConfigError, for a loader in the order of the job, which differs from epoch to epoch.
+    Errors: ConfigError for a loader in the job's order, which differs between epochs.
     """
     if order_of_the_job(loader) is not None:
         raise ConfigError("overfit_batches takes the same samples in each epoch, and the job orders those of this loader; "
@@ -106,10 +107,11 @@ def overfit_loader(job, loader):
 
 
 def training_loader(job, loader):
-    """A loader over this worker's share of a dataset, with the batch size, the workers and so on of a given one, which
-    takes all of it. One of an IterableDataset stays as it is, and so does one whose samples the job orders already.
+    """Returns a loader over this worker's share of a dataset, with the batch size, worker processes and other options
+    of a loader over all of it. A loader of an IterableDataset, or one that the job orders already, is returned
+    unchanged.
 
-    Errors: ConfigError, for a sampler that the job would have to replace.
+    Errors: ConfigError for a sampler that the job would have to replace.
     """
     if (not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset)
             or order_of_the_job(loader) is not None):
@@ -125,9 +127,10 @@ def training_loader(job, loader):
 
 
 def part_loader(job, loader):
-    """A loader over this worker's `Part` of what a given one takes, as for a test. Other loaders stay as they are.
+    """Returns a loader over this worker's `Part` of the given loader's dataset, for example for a test. Other kinds of
+    loaders are returned unchanged.
 
-    Errors: ConfigError, where some workers would have a batch and others none.
+    Errors: ConfigError if some workers would have a batch and others none.
     """
     if (job.size == 1 or not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset)
             or loader.batch_size is None or type(loader.sampler) not in (SequentialSampler, RandomSampler)):
@@ -142,15 +145,15 @@ def part_loader(job, loader):
 
 
 def _named(loader):
-    """What decides about the order of a loader."""
+    """Names the sampler that determines the order of a loader."""
     if loader.batch_size is None:
         return f"batch_sampler {type(loader.batch_sampler).__name__}"
     return f"sampler {type(loader.sampler).__name__}"
 
 
 def _with(loader, **order):
-    """A copy of a loader, of its class and with all of its options, but in another order, whose attributes are what
-    `DataLoader.__init__` makes of it. A `DataLoader` lets nobody set them later."""
+    """Returns a copy of a loader with its class and all of its options, but another order. It sets the attributes that
+    `DataLoader.__init__` would set, because a `DataLoader` forbids setting them later."""
     replaced = copy.copy(loader)
     vars(replaced).update(order, _iterator=None)
     return replaced

@@ -1,1 +1,1 @@
-"""Training by five calls: the job, its optimizer and replica, samples and schedules."""
+"""Training in five calls: the job, its optimizer and replica, samples and schedules."""

@@ -1,4 +1,4 @@
-"""Where loops of unequal length wait for each other: at the end of an epoch, before a test or a checkpoint."""
+"""Synchronization of loops with different numbers of steps: at the end of an epoch, before a test or a checkpoint."""
 import threading
 import zlib
 
@@ -7,43 +7,44 @@ import torch
 from syncopate_torch.core import library
 from syncopate_torch.core.errors import ConfigError
 
-# Between two steps without samples, which leaves the core to those that compute.
+# Pause between two steps without samples, in seconds, which leaves the core to computing workers.
 _PAUSE = 0.005
-# A worker that waits looks for an error of its own thread this often. After this time a step may be held up.
+# Interval in seconds at which a waiting worker checks for an error of its own thread. After this time a step may be
+# held up.
 _GLANCE = 0.1
-# Rounds after the last one that any worker has seen. A step that is under way then ends one of them, and with overlap
-# the next one begins in the background; the third holds no sample of any worker.
+# Rounds after the last one that any worker has seen. A running step ends one of them, and with overlap the next one
+# begins in the background; the third holds no sample of any worker.
 _FURTHER_ROUNDS = 3
-# Before all rounds and steps: no further step.
+# Less than every round and step: no further step.
 _NO_FURTHER = -1
-# How long the end of a script waits for a step without samples, in seconds.
+# Longest wait of the end of a script for a step without samples, in seconds.
 _LONGEST_STEP = 10.0
 
 
 class Alignment:
-    """Brings all workers of a job to one place of their scripts, whatever their numbers of steps.
+    """Brings all workers of a job to one place of their scripts, even after different numbers of steps.
 
-    A worker at the place goes on with steps without samples, which change no model by themselves, so that no other
-    worker waits for it. Once all are there, those of a scheme with rounds end with the same round, and those of one
-    with a model on a server take it from there: their replicas are then equal, but for the statistics of BatchNorm that
-    a scheme leaves to each worker.
+    A worker at the place continues with steps without samples, which by themselves change no model, so that no other
+    worker waits for it. Once all are there, workers of a scheme with rounds end with the same round, and workers of a
+    scheme with a model on a server fetch it. Their replicas are then equal, except for BatchNorm statistics that a
+    scheme leaves to each worker.
 
-    Threads: its own takes the steps while the script's waits. None is under way when `align` returns.
+    Threads: its own thread takes the steps while the script's thread waits. No step is running when `align` returns.
     """
 
     def __init__(self, job, step, progress, scheme):
-        """step: a weak method, which takes one without samples. progress: of this worker."""
+        """step: weak reference to a method that takes a step without samples. progress: that of this worker."""
         self._job, self._step, self._progress, self._scheme = job, step, progress, scheme
         self._steps_while_waiting = scheme.in_rounds or scheme.waits_for_steps
         self._thread, self._failure = None, None
         self._condition = threading.Condition()
         self._target = None  # None: until `_pause_steps`; otherwise until `_reached`
         self._paused = False
-        self._begun = 0  # steps of the thread
+        self._begun = 0  # steps begun by the thread
 
     def align(self, place):
-        """Returns when all workers are at `place`, a text. Errors: ConfigError, when they are at several; those of a
-        step and of a collective."""
+        """Waits until all workers are at `place`, a text. Errors: ConfigError if workers are at different places; those
+        of a step and of a collective."""
         if self._job.size == 1:
             return
         if self._steps_while_waiting:
@@ -70,8 +71,8 @@ class Alignment:
         self._join()
 
     def _take_one_model(self):
-        """All workers are at the place, so a step that begins now brings a model with the gradients of all. The server may
-        hold it up until others take further steps: they do, until no step is under way."""
+        """Fetches the model. All workers are at the place, so a step that begins now returns a model with the gradients
+        of all. The server may hold it up until others take further steps: they do so until no step is running."""
         self._continue_until(self._begun + 1)
         patience = _GLANCE
         while not all(self._gathered(self._ends_within(patience))):
@@ -81,20 +82,21 @@ class Alignment:
         self._join()
 
     def resume(self):
-        """Before this worker's next step with samples."""
+        """Ends the steps without samples before this worker's next step with samples."""
         if self._thread is not None:
             self._continue_until(_NO_FURTHER)
             self._join()
 
     def leave(self):
-        """Before the training is freed, in which a step may be under way. It ends with the job, or with that of others."""
+        """Runs before the training is freed, while a step may be running. That step ends with the job, or with a step
+        of others."""
         thread = self._thread
         if thread is not None:
             self._continue_until(_NO_FURTHER)
             thread.join(_LONGEST_STEP)
 
     def _gathered(self, number):
-        """That of every worker, by rank, while this worker's thread may take steps."""
+        """Gathers a number from every worker, by rank, while this worker's thread may take steps."""
         work = self._job.allgather_async(torch.tensor([number], dtype=torch.int64))
         while not work.is_done():
             if self._failure is not None:
@@ -116,7 +118,7 @@ class Alignment:
             self._failure = error
 
     def _goes_on(self):
-        """True when another step is due; waits where the script's thread has paused the steps."""
+        """Returns True if another step is due; waits while the script's thread has paused the steps."""
         with self._condition:
             if self._target is None and not self._paused:
                 self._condition.wait(_PAUSE)
@@ -133,7 +135,7 @@ class Alignment:
         return not self._thread.is_alive()
 
     def _pause_steps(self):
-        """At most the step that is under way goes on."""
+        """Pauses the steps; at most the running one continues."""
         with self._condition:
             self._paused = True
             self._condition.notify_all()
@@ -146,7 +148,7 @@ class Alignment:
     def _join(self):
         thread, self._thread = self._thread, None
         while thread is not None and thread.is_alive():
-            thread.join(_GLANCE)  # Ctrl-C is seen in between
+            thread.join(_GLANCE)  # Ctrl-C is handled in between
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure

@@ -1,4 +1,4 @@
-"""BatchNorm over the batches of all workers, in the place of torch.nn.SyncBatchNorm, which needs a process group."""
+"""BatchNorm over the batches of all workers. It replaces torch.nn.SyncBatchNorm, which needs a process group."""
 import weakref
 
 import torch
@@ -20,21 +20,21 @@ class _Collective(torch.autograd.Function):
 
 
 def with_gradient(tensor, collective, gradient):
-    """The result of `collective(tensor)`. Where autograd records, its backward pass calls `gradient` with the gradient of
-    the result, and takes what that returns as the gradient of the tensor. Workers record alike, or none does.
-    Errors: ConfigError, for what is no tensor."""
+    """Returns `collective(tensor)`. If autograd records, its backward pass calls `gradient` with the gradient of the
+    result, and uses the returned tensor as the gradient of `tensor`. Either all workers record or none.
+    Errors: ConfigError if the argument is no tensor."""
     expect_tensor(tensor)
     if tensor.requires_grad and torch.is_grad_enabled():
         return _Collective.apply(tensor, collective, gradient)
     return collective(tensor)
 
 
-_groups = weakref.WeakKeyDictionary()  # of all workers, by layer
+_groups = weakref.WeakKeyDictionary()  # group of all workers, by layer
 
 
 class SyncBatchNorm(torch.nn.SyncBatchNorm):
-    """The class of a layer that a job trains, or has trained: afterwards, and of a copy, the statistics in training are those
-    of its own batches."""
+    """The class of a layer that a job trains or has trained. After the training, and in a copy, the layer uses in
+    training mode the statistics of its own batches."""
 
     def forward(self, batch):
         """batch: [samples, channels, ...]."""
@@ -42,11 +42,11 @@ class SyncBatchNorm(torch.nn.SyncBatchNorm):
 
 
 class SynchronizedLayers:
-    """The layers of torch.nn.SyncBatchNorm in a module, which take mean and variance over the batches of all workers from
-    now on. All workers make them together, and call the module equally often in training mode."""
+    """Makes the torch.nn.SyncBatchNorm layers of a module compute mean and variance over the batches of all workers.
+    All workers make this object together, and call the module equally often in training mode."""
 
     def __init__(self, job, module, scheme):
-        """Errors: ConfigError, where workers by the scheme take steps of their own."""
+        """Errors: ConfigError if workers of the scheme do not take each step together."""
         named = [(name, layer) for name, layer in module.named_modules() if isinstance(layer, torch.nn.SyncBatchNorm)]
         self._layers = [layer for _, layer in named] if job.size > 1 else []
         if not self._layers:
@@ -60,23 +60,24 @@ class SynchronizedLayers:
             _groups[layer] = group
 
     def release(self):
-        """From now on they take the batches of this worker."""
+        """Makes the layers use the batches of only this worker from now on."""
         for layer in self._layers:
             _groups.pop(layer, None)
 
 
 def forward_of(layer, batch, group):
-    """What a layer makes of a batch, in training together with a group of workers, if any."""
+    """Returns the output of a layer for a batch, in training mode computed together with a group of workers, if any."""
     if group is not None and (layer.training or layer.running_mean is None):
         return normalized(layer, batch, group)
     return _BatchNorm.forward(layer, batch)
 
 
 def normalized(layer, batch, group):
-    """A batch as a BatchNorm layer normalizes it in training, by mean and variance over the batches of all members of a
-    group. batch: [samples, channels, ...], of another number of samples on each member. Updates the running statistics.
+    """Normalizes a batch as a BatchNorm layer does in training, with mean and variance over the batches of all members
+    of a group. Updates the running statistics. batch: [samples, channels, ...]; the number of samples may differ
+    between members.
 
-    Its gradient is that of the mean loss over the samples of all: members weigh by the number of their samples.
+    The gradient is that of the mean loss over all samples: members are weighted by their number of samples.
     """
     values = batch.float() if batch.dtype in (torch.float16, torch.bfloat16) else batch
     dims = [dim for dim in range(values.dim()) if dim != 1]
@@ -95,14 +96,15 @@ def normalized(layer, batch, group):
 
 
 def _sum(tensor, samples, group):
-    """Over the members, each of which has a loss that is a mean over its samples."""
+    """Sums over the members; the loss of each member is a mean over its samples."""
     weight = max(samples, 1)
     return with_gradient(tensor, lambda own: group.allreduce(own.detach().clone()),
                          lambda gradient: group.allreduce(gradient * weight) / weight)
 
 
 def _update(layer, mean, variance, count):
-    """As torch does: an average over all batches where the layer has no momentum; of the unbiased variance."""
+    """Updates running statistics as torch does: an average over all batches if the layer has no momentum; with the
+    unbiased variance."""
     if not layer.training or not layer.track_running_stats:
         return
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Further optimizers of a job: of a generator beside a discriminator, or of an actor beside a critic."""
+"""Further optimizers of a job, such as those of a generator and a discriminator, or an actor and a critic."""
 import contextlib
 
 import torch
@@ -14,23 +14,24 @@ from syncopate_torch.training.resting_sum import RestingSum
 from syncopate_torch.training.torch_optimizers import StandIn, StepSettings, refuse_other_steps
 
 _USUAL_LOCAL_STEPS = 10
-# Options of rounds that only the engine knows.
+# Options of rounds that only the engine supports.
 _OF_ROUNDS = {"global-lr", "drift-correction", "local-rate"}
 
 
 class FurtherOptimizer(StandIn):
-    """What `job.DistributedOptimizer` makes while the job trains with another one: an optimizer with a module of its own.
+    """The result of `job.DistributedOptimizer` while the job trains with another optimizer: an optimizer with its own
+    module.
 
-    Its steps are those of the job's scheme, by collectives that all workers call in the same order: under `ssgd` each takes
-    the mean gradient, weighted as in `DistributedOptimizer.step`; under `local-sgd` workers take the mean of their
-    parameters after every `local-steps` of them. Running statistics are averaged with either. The training ends for all
-    optimizers of a job together, with the `finish` of any.
+    Its steps follow the job's scheme, by collectives that all workers call in the same order. Under `ssgd` each step
+    takes the mean gradient, weighted as in `DistributedOptimizer.step`; under `local-sgd` workers average their
+    parameters after every `local-steps` steps. Running statistics are averaged in both cases. The training ends for all
+    optimizers of a job together, with the `finish` of any of them.
 
-    Errors: ConfigError, under other schemes, for options other than `batch_size`, and those of `DistributedOptimizer`.
+    Errors: ConfigError under other schemes, for options other than `batch_size`, and those of `DistributedOptimizer`.
     """
 
     def __init__(self, leading, job, optimizer, module, batch_size=None):
-        """leading: the `DistributedOptimizer` under way."""
+        """leading: the `DistributedOptimizer` that is training."""
         if not leading.scheme.takes_means and job.size > 1:
             raise ConfigError(f"the job trains with an optimizer already, and under {leading.scheme.name} it takes no other one: choose "
                               "ssgd or local-sgd, or give one optimizer the parameters of both modules, and after each of "
@@ -57,7 +58,7 @@ class FurtherOptimizer(StandIn):
                 job.broadcast(tensor.data)
         self._synchronized = SynchronizedLayers(job, module, leading.scheme)
         self._settings = StepSettings(optimizer)
-        self._code = 0  # of the settings
+        self._code = 0  # checksum of the settings
         length = sum(tensor.numel() for tensor in self._everything())
         self._means = RestingSum(job, length, flags=1 + len(self._parameters), compares=True)
         self.overflows = RestingSum(job, 1)
@@ -67,17 +68,17 @@ class FurtherOptimizer(StandIn):
         return [*self._parameters, *self._buffers]
 
     def has(self, tensors):
-        """Whether some of them are parameters or buffers of its module."""
+        """True if any of the tensors is a parameter or buffer of its module."""
         own = set(map(id, self._everything()))
         return any(id(tensor) in own for tensor in tensors)
 
     def _expect_to_train(self, params):
-        """Before they come into a group. Errors: ConfigError, for others than those of its module."""
+        """Checks parameters before they are added to a group. Errors: ConfigError for parameters of another module."""
         self._wrapped.expect_trained(params)
 
     @property
     def shares_gradients(self):
-        """True where a step takes the mean gradient of all workers."""
+        """True if a step takes the mean gradient of all workers."""
         return self.leading.scheme.steps_together
 
     def zero_grad(self, set_to_none=ZERO_GRAD_SETS_TO_NONE):
@@ -85,7 +86,7 @@ class FurtherOptimizer(StandIn):
         self.optimizer.zero_grad(set_to_none=set_to_none)
 
     def step(self, closure=None, weight=None):
-        """A step of this worker, as `DistributedOptimizer.step`."""
+        """Takes a step of this worker, as `DistributedOptimizer.step`."""
         loss = self.leading.loss_of(closure)
         self.leading.expect_under_way()
         weight = self._weight(weight)
@@ -101,11 +102,12 @@ class FurtherOptimizer(StandIn):
             self._average()
         return loss
 
-    # Without hooks of the wrapper: torch would wrap it for its profiler.
+    # Keeps torch from wrapping it for its profiler; the wrapper itself has no hooks.
     step.hooked = True
 
     def synchronize(self, weight=None):
-        """As `DistributedOptimizer.synchronize`. A `step` afterwards takes the mean again, of gradients that are equal then."""
+        """As `DistributedOptimizer.synchronize`. A later `step` takes the mean again, of gradients that are then
+        equal."""
         self._wrapped.expect_unchanged()
         weight = self._weight(weight)
         if not self.shares_gradients:
@@ -123,12 +125,12 @@ class FurtherOptimizer(StandIn):
         self._expect_finite(parts)
 
     def _has_finite_gradient(self, parameter):
-        """A worker by itself does not wait for a device to look."""
+        """A job of one worker does not check values on a device, to avoid a wait for it."""
         is_looked_at = self._job.size > 1 or parameter.device.type == "cpu"
         return parameter.grad is None or not is_looked_at or is_finite(parameter.grad)
 
     def _mean(self, tensors, weight, flags):
-        """Of tensors like `_everything`, and flags of the parameters. Buffers get it at once."""
+        """Returns the mean of tensors like `_everything`, and flags of the parameters. Buffers are updated at once."""
         vector = torch.cat([tensor.detach().reshape(-1).to("cpu", torch.float32) for tensor in tensors])
         changed = self._settings.changed()
         self._code = self._code if changed is None else changed[1]
@@ -141,7 +143,7 @@ class FurtherOptimizer(StandIn):
         return parts[:len(self._parameters)], flags
 
     def _average(self):
-        """The parameters of all workers, by their samples since the last time."""
+        """Averages the parameters of all workers, weighted by their samples since the last average."""
         flags = bytes(len(self._parameters))
         parts, _ = self._mean(self._everything(), self._pending, flags)
         if self._means.last_weight > 0:
@@ -159,13 +161,14 @@ class FurtherOptimizer(StandIn):
         return self.leading.weight_of_step(self._batch_size if weight is None else weight)
 
     def _expect_finite(self, tensors):
-        """All workers raise it together. A loss scale decides by itself."""
+        """Errors: NotFinite, on all workers together. With a loss scale the scaler decides instead."""
         if not self._job.scales_loss and not all(is_finite(tensor) for tensor in tensors):
             raise NotFinite(f"a value of the module of {type(self.optimizer).__name__}, a further optimizer of the job, is not finite "
                             f"after {self._steps} steps of it: lower the learning rate, or look at the data of that step")
 
     def become_equal(self):
-        """What all workers do while none takes a step: those that have rested get the model of the others."""
+        """Makes the model equal on all workers while none takes a step: workers that have rested get the model of the
+        others."""
         if self._job.size == 1:
             return
         everyone = self._job.everyone
@@ -183,12 +186,12 @@ class FurtherOptimizer(StandIn):
         self._steps, self._rounds = (max(column) for column in list(zip(*facts))[:2])
 
     def end(self):
-        """The training of the job has ended."""
+        """Ends this optimizer; called when the job's training has ended."""
         self.become_equal()
         self._synchronized.release()
         self.is_training = False
 
-    # What follows is the leading optimizer's: a job has one training.
+    # The leading optimizer handles the following: a job has one training.
 
     def finish(self):
         """As `DistributedOptimizer.finish`, for all optimizers of the job."""
@@ -203,21 +206,21 @@ class FurtherOptimizer(StandIn):
         self.leading.abandon(error)
 
     def trains(self, tensors):
-        """As `DistributedOptimizer.trains`, of what the library has flat."""
+        """As `DistributedOptimizer.trains`, for tensors in the library's flat vectors."""
         return self.leading.trains(tensors)
 
     def replica_set(self, tensors):
         return self.leading.replica_set(tensors)
 
     def no_sync(self):
-        """An empty context: gradients leave in `step`."""
+        """Returns an empty context: gradients are sent in `step`."""
         return contextlib.nullcontext()
 
     def expect(self, weight):
-        """Has no effect: gradients leave in `step`."""
+        """Has no effect: gradients are sent in `step`."""
 
     def expect_no_pass(self, what):
-        """No gradient leaves during a pass."""
+        """Has no effect: no gradient is sent during a pass."""
 
     @property
     def samples(self):
@@ -226,7 +229,7 @@ class FurtherOptimizer(StandIn):
 
     @property
     def batch_size(self):
-        """Samples of a usual step of this worker."""
+        """Samples in a usual step of this worker."""
         return self._batch_size or self.leading.batch_size
 
     @property
@@ -244,7 +247,7 @@ class FurtherOptimizer(StandIn):
         self.leading.follow_samples(scheduler)
 
     def job_state(self):
-        """For `Job.state_dict`."""
+        """Returns the state for `Job.state_dict`."""
         return self.saved_with(self._module)
 
     def take_job_state(self, state, _same_size):
@@ -265,7 +268,7 @@ def _dense(parameter):
 
 
 def _as_gradient(parameter, part):
-    """In the memory of the present gradient, where there is a dense one."""
+    """Stores a mean in the memory of the current gradient, if that is dense; else in a new tensor."""
     gradient = parameter.grad
     if gradient is not None and not gradient.is_sparse:
         return gradient.detach().copy_(part)

@@ -51,7 +51,7 @@ class Job(Uncopyable):
         self.leave = weakref.finalize(self, _leave, self._handle, self._first_ends, os.getpid())
         if not library.call("is_alone", self._handle):
             remember_rank(self.rank)
-        self.hosts = hosts or [""] * self.size  # host name of each worker, equal for workers of the same host
+        self.hosts = hosts or [""] * self.size  # name of the host of each worker
 
     def __enter__(self):
         return self
@@ -289,8 +289,8 @@ class Job(Uncopyable):
         return None if optimizer is None else optimizer.steps_taken
 
     def expect_same_moment(self):
-        """Returns a name of this job, the same on all workers, which all call this before they train. Errors:
-        ConfigError if they have loaded states of different moments."""
+        """Returns a name of this job, the same on all workers, which all call this before they train.
+        Errors: ConfigError if they have loaded states of different moments."""
         return new_name() if self.size == 1 else expect_same_moment(self.everyone, self._state.loaded_moment())
 
     def keep_state(self, kind, owner):

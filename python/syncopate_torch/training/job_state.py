@@ -1,4 +1,5 @@
-"""What a worker saves to go on in a later job, and whether the states of all workers belong together."""
+"""The state with which a worker resumes in a later job, and the check that the states of all workers belong
+together."""
 import random
 import secrets
 import sys
@@ -10,20 +11,20 @@ from syncopate_torch.core.errors import ConfigError
 from syncopate_torch.training.summary import gathered
 
 _PLACE = {"epoch": "epoch {}", "step": "step {}"}
-# What the states of one moment have in common: the first that differs is named. Those of earlier versions, and of schemes
-# whose workers take steps of their own, say less.
+# Values that states of one moment have in common: errors name the first one that differs. States of earlier versions,
+# and of schemes whose workers take their own steps, have fewer of them.
 _COMMON = {"epoch": "epoch {}", "size": "{} workers", "job": "job {}", "alignments": "{} calls of align",
            "round": "round {}"}
 
 
 def new_name():
-    """Of a job: others have another one. It draws no number of the script's generators."""
+    """Returns a name of a job that no other job has. It does not use the script's random generators."""
     return secrets.token_hex(6)
 
 
 def moment_of(state):
-    """Of a state that `Job.state_dict` has returned: the place in its first dataset (later ones may be those of tests), and
-    what its optimizer says. A dict of numbers and texts."""
+    """Returns the moment of a state that `Job.state_dict` has returned: the position in its first dataset (later ones
+    may be those of tests), and values of its optimizer. A dict of numbers and texts."""
     parts = state["parts"]
     place = _first(parts, "sampler")
     counted = {name: place[name] for name in _PLACE if name in place}
@@ -31,8 +32,8 @@ def moment_of(state):
 
 
 def expect_same_moment(group, moment):
-    """All workers call this before they begin to train, with the moment of the state that each has loaded, or None. Returns
-    a name of this job, the same on all. Errors: ConfigError on all, which names the first two workers whose moments
+    """Returns a name of this job, the same on all workers. All workers call this before they train, with the moment of
+    the state that each has loaded, or None. Errors: ConfigError on all workers that names the first two whose moments
     differ."""
     rows = gathered(group, {"name": new_name(), "moment": moment})
     first, *others = [row["moment"] for row in rows]
@@ -72,10 +73,11 @@ _FORMAT = 1
 
 
 class JobState:
-    """The state of all that a script has made of a job: each thing by its kind and its number among those of the kind.
+    """The state of all objects that a script has made from a job: each by its kind and its number among those of the
+    kind.
 
-    A thing has `job_state()`, and `take_job_state(state, same_size)`, where `same_size` says that the earlier job had as
-    many workers.
+    An object has `job_state()` and `take_job_state(state, same_size)`; `same_size` is True if the earlier job had the
+    same number of workers.
     """
 
     def __init__(self):
@@ -83,22 +85,22 @@ class JobState:
         self._loaded = None
 
     def keep(self, kind, owner):
-        """From now on, and gives it what was loaded for it."""
+        """Registers an object, and gives it the state that was loaded for it."""
         name = f"{kind}.{sum(other.startswith(kind) for other in self._owners)}"
         self._owners[name] = weakref.ref(owner)
         if self._loaded is not None:
             state, same_size, same_rank = self._loaded
             if name in state["parts"]:
                 owner.take_job_state(state["parts"][name], same_size)
-            if kind == "optimizer" and same_rank:  # the model is made by now, of random numbers
+            if kind == "optimizer" and same_rank:  # the model exists by now; creating it used random numbers
                 _set_random(state["random"])
 
     def first(self, kind):
-        """Of the things of a kind that are alive, the one that was made first; else None."""
+        """Returns the oldest living object of a kind, or None."""
         return next(iter(self._living(kind)), None)
 
     def last(self, kind):
-        """The one that was made last; else None."""
+        """Returns the newest living object of a kind, or None."""
         return next(reversed(self._living(kind)), None)
 
     def _living(self, kind):
@@ -106,7 +108,7 @@ class JobState:
         return [owner for owner in found if owner is not None]
 
     def loaded_moment(self):
-        """Of the state that this worker goes on with; None without one."""
+        """Returns the moment of the loaded state; None if no state was loaded."""
         return None if self._loaded is None else moment_of(self._loaded[0])
 
     def saved(self, rank, size):
@@ -128,7 +130,7 @@ class JobState:
 
 
 def _random():
-    """The generators' states, of plain tensors, numbers and tuples."""
+    """Returns the states of the random generators as plain tensors, numbers and tuples."""
     states = {"python": random.getstate(), "torch": torch.get_rng_state()}
     if torch.cuda.is_available():
         states["cuda"] = torch.cuda.get_rng_state_all()

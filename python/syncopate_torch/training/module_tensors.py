@@ -1,4 +1,4 @@
-"""The tensors of a module: the same on all workers, and the same as when the optimizer was made."""
+"""Checks the tensors of a module: equal on all workers, and the same as when the optimizer was made."""
 import collections.abc
 import itertools
 import weakref
@@ -12,8 +12,8 @@ from syncopate_torch.training.summary import gathered
 
 
 def named_tensors(module):
-    """Those of a module, or of a dict such as its `state_dict()`: their names and themselves, by their kinds. Errors:
-    ConfigError, for something else."""
+    """Returns the names and tensors, by kind, of a module or a dict such as its `state_dict()`. Errors: ConfigError for
+    another type."""
     if isinstance(module, torch.nn.Module):
         named = {"parameter": list(module.named_parameters()), "buffer": list(module.named_buffers())}
         expect_made(named["parameter"] + named["buffer"])
@@ -25,13 +25,13 @@ def named_tensors(module):
 
 
 def expect_same(group, named):
-    """All members of a group call this before they exchange the `named_tensors` of their modules one by one. Errors:
-    ConfigError, which names the first one that two members do not share."""
+    """Checks that all members of a group have the same `named_tensors`; all call this before they exchange them one by
+    one. Errors: ConfigError that names the first tensor that differs between two members."""
     _expect(group, [each for kind, pairs in named.items() for each in _described(kind, pairs)])
 
 
 def expect_same_to_train(group, module):
-    """The same for what a training exchanges: other buffers may differ."""
+    """As `expect_same`, for the tensors that a training exchanges: other buffers may differ."""
     expect_made(module.named_parameters())
     trained, frozen = ([pair for pair in module.named_parameters() if pair[1].requires_grad is trains] for trains in (True, False))
     _expect(group, _described("trained parameter", trained) + _described("frozen parameter", frozen)
@@ -59,14 +59,14 @@ _BEFORE = "before DistributedOptimizer"
 
 
 class WrappedTensors:
-    """One that comes later would be in no flat vector: no worker would get its gradient. Refuses it. What is in one may be
-    frozen and unfrozen, and added to the optimizer.
+    """Checks that a module's tensors do not change: a tensor added later would be in no flat vector, so no worker would
+    get its gradient. Trained parameters may be frozen and unfrozen, and added to the optimizer.
 
-    Buffers that are no part of the module's state (`persistent=False`), such as caches, may change; so may integers.
+    Buffers outside of the module's state (`persistent=False`), such as caches, may change, and so may integer buffers.
     """
 
     def __init__(self, module, optimizer):
-        # The training keeps this until its end, and a module may refer to the training.
+        # Weak, because the training keeps this object until its end, and a module may refer to the training.
         self._module = weakref.ref(module)
         self._optimizer = optimizer
         self._tensors = self._tensors_now()
@@ -74,7 +74,7 @@ class WrappedTensors:
         self._groups = self._groups_now()
 
     def expect_unchanged(self):
-        """Errors: ConfigError, which names a tensor that was replaced, added, removed, or unfrozen for the first time."""
+        """Errors: ConfigError that names a tensor that was replaced, added, removed, or unfrozen for the first time."""
         now = self._tensors_now()
         if not _same(now.values(), self._tensors.values()):
             self._expect_same(now)
@@ -88,7 +88,8 @@ class WrappedTensors:
             self._take_groups()
 
     def expect_trained(self, parameters):
-        """Before they come into a group of the optimizer. Errors: ConfigError, for one that the job does not train."""
+        """Checks parameters before they are added to a group of the optimizer. Errors: ConfigError for a parameter that
+        the job does not train."""
         known = {id(tensor) for tensor, trained in zip(self._tensors.values(), self._trained) if trained}
         for parameter in parameters:
             if id(parameter) not in known:
@@ -96,7 +97,7 @@ class WrappedTensors:
                                   f"let it be a parameter of the module, and have requires_grad, {_BEFORE}")
 
     def expect_in_place(self, tensors):
-        """Errors: ConfigError, for one of some `FlatTensors` that is no longer in their vector."""
+        """Errors: ConfigError for a tensor of some `FlatTensors` that is no longer in their vector."""
         begin = tensors.vector.values.data_ptr()
         for name, tensor, (first, count) in zip(tensors.names, tensors.tensors, tensors.places):
             if tensor.numel() != count:
@@ -106,7 +107,7 @@ class WrappedTensors:
                 _refuse_replaced(name)
 
     def _tensors_now(self):
-        """By name. In every step, so it makes one pass over the layers."""
+        """Returns the tensors by name. It runs in every step, so it makes only one pass over the layers."""
         tensors = {}
         for prefix, layer in self._module().named_modules():
             prefix = prefix and prefix + "."
@@ -137,7 +138,8 @@ class WrappedTensors:
                                   f"module {_BEFORE}")
 
     def _take_groups(self):
-        """Groups that have come. Errors: ConfigError, for a parameter that the job does not train, or that has gone."""
+        """Accepts added groups. Errors: ConfigError for a parameter that the job does not train, or that was
+        removed."""
         groups = self._groups_now()
         earlier, now = ({id(parameter) for parameter in each} for each in (self._groups, groups))
         self.expect_trained(parameter for parameter in groups if id(parameter) not in earlier)

@@ -55,7 +55,7 @@ class DistributedOptimizer(StandIn):
         library.call("training_may_start", job.handle)
         batch_size = None if batch_size is None else whole("batch_size", batch_size, MOST_32)
         super().__init__(optimizer)
-        self._job = job  # keeps the job until after this object
+        self._job = job  # keeps the job from leaving first
         self._module = module
         self._progress = Progress(on_round)
         self._end = None  # None until the training begins

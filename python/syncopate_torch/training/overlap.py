@@ -1,4 +1,4 @@
-"""Gradients that leave during the backward pass: option `overlap` `on` of scheme ssgd."""
+"""Gradients that are sent during the backward pass: option `overlap` `on` of scheme ssgd."""
 import contextlib
 import weakref
 
@@ -9,25 +9,26 @@ _HOW_TO_SAY = "take the batches from job.partition_dataset, or call optimizer.ex
 
 
 class GradientHooks:
-    """Tells the library of each gradient when the backward pass has completed it.
+    """Reports each gradient to the library once the backward pass has completed it.
 
-    Autograd has one node for each parameter, which adds to its gradient, once in a pass and after all uses of the
-    parameter. The first one begins the pass of a step, so the samples of the step are known by then: those of the
-    batches whose passes belong to it, or what `expect` was told. The gradient of an unused parameter is final at `step`.
+    Autograd has one node for each parameter, which accumulates its gradient, once per pass and after all uses of the
+    parameter. The first gradient begins the pass of a step, so the samples of the step must be known by then: those of
+    the batches whose passes belong to it, or the number passed to `expect`. The gradient of an unused parameter is
+    final at `step`.
 
     Threads: that of the pass.
     """
 
     def __init__(self, job, replica, training, batch_size):
-        """batch_size: samples of each step of a script without a loader of the job; else None."""
+        """batch_size: samples in each step of a script without a loader of the job; else None."""
         if replica.grads.vector.values.device.type != "cpu":
             raise ConfigError(f"overlap on needs a module on the CPU, found {replica.grads.vector.values.device}; leave the "
                               "option out")
         self._job, self._replica, self._training, self._batch_size = job, replica, training, batch_size
         self._expected = None
-        self._passive = False  # in no_sync
+        self._passive = False  # True within no_sync
         self._batches = {}  # samples of each batch of this step, by its number
-        self._samples = None  # with which the pass has begun
+        self._samples = None  # the number with which the pass has begun
         self._reported = set()
         self._version = None  # of the gradients, at the last report
         self._places = replica.params.places
@@ -35,14 +36,14 @@ class GradientHooks:
         self._handles = [node.register_hook(self._hook(index)) for index, node in enumerate(self._nodes)]
 
     def expect(self, samples):
-        """Of the step that comes."""
+        """Sets the samples of the next step."""
         if self._samples is not None:
             raise ConfigError(f"the pass of this step has begun with {self._samples} samples: call expect before backward")
         self._expected = samples
 
     @contextlib.contextmanager
     def no_sync(self):
-        """Backward passes in it add to the gradients, and are not the last one of their step."""
+        """Backward passes within the block add to the gradients, and are not the last one of their step."""
         earlier, self._passive = self._passive, True
         try:
             yield
@@ -50,20 +51,20 @@ class GradientHooks:
             self._passive = earlier
 
     def expect_none_under_way(self, what):
-        """Before something that a pass under way rules out. Errors: ConfigError."""
+        """Checks that no pass is under way before an operation that excludes one. Errors: ConfigError."""
         if self._samples is not None:
             raise ConfigError(f"{what} between a backward pass and its step: with overlap on gradients are on their way "
                               "to the other workers then")
 
     def end_pass(self, weight):
-        """The samples of the step that follows: `weight`, where the script gives it. Errors: ConfigError, where the pass
-        has begun with others, or a gradient was changed after it."""
+        """Returns the samples of the following step; `weight` is the number that the script gives, or None.
+        Errors: ConfigError if the pass began with another number, or a gradient was changed after it."""
         begun, version, reported = self._samples, self._version, set(self._reported)
         usual = self._expected if self._expected is not None else self._batch_size
         self._samples = self._version = self._expected = None
         self._reported.clear()
         self._batches.clear()
-        if begun is None:  # no pass outside of no_sync: all leaves at the step
+        if begun is None:  # no pass outside of no_sync: everything is sent at the step
             return weight if weight is not None else usual
         if weight is not None and weight != begun:
             raise ConfigError(f"the step has a weight of {weight}, but its gradients left with one of {begun}: "
@@ -75,12 +76,12 @@ class GradientHooks:
         return begun
 
     def remove(self):
-        """From now on backward passes are the script's own."""
+        """Removes the hooks: later backward passes report nothing."""
         for handle in self._handles:
             handle.remove()
 
     def _hook(self, index):
-        """It does not keep this object, and with it the training."""
+        """Makes a hook that does not keep this object, and thereby the training, alive."""
         weak = weakref.ref(self)
 
         def hook(*_gradients):
@@ -119,5 +120,5 @@ class GradientHooks:
 
 
 def _node_of(parameter):
-    """The node of autograd that adds to a parameter's gradient."""
+    """Returns the autograd node that accumulates a parameter's gradient."""
     return parameter.expand_as(parameter).grad_fn.next_functions[0][0]

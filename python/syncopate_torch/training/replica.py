@@ -1,4 +1,4 @@
-"""What a scheme trains: the flat vectors of a module, and a step of its optimizer."""
+"""The model that a scheme trains: the flat vectors of a module, and a step of its optimizer."""
 import contextlib
 import ctypes
 import json
@@ -13,16 +13,16 @@ from syncopate_torch.training.torch_optimizers import expect_whole_steps, refuse
 
 
 class Replica:
-    """A module and its optimizer, as the callbacks of the library see them.
+    """A module and its optimizer, used by the callbacks of the library.
 
-    Parameters and buffers of float32 of the module become views of flat vectors, and so do gradients where other workers
-    get them. The library calls on a thread of its own, while the script's waits in `called`, which raises what a callback
-    has raised.
+    Parameters and float32 buffers of the module become views of flat vectors, and so do gradients if other workers get
+    them. The library runs callbacks on its own thread while the script's thread waits in `called`, which raises an
+    exception of a callback.
 
-    alone:  no other process gets the gradients.
-    skips:  a gradient that is not finite is to change nothing.
-    Errors: ConfigError, for a module without trained parameters, of several devices or whose parameters to train are not
-            of float32, and for an optimizer of other parameters.
+    alone:  True if no other process gets the gradients.
+    skips:  True if a non-finite gradient must change nothing.
+    Errors: ConfigError for a module without trained parameters, on several devices, or with trained parameters that are
+            not float32, and for an optimizer of other parameters.
     """
 
     def __init__(self, module, optimizer, on_round=None, alone=False, skips=False):
@@ -32,7 +32,7 @@ class Replica:
         expect_apart(trained + untrained)
         device = trained[0][1].device
         self.optimizer = optimizer
-        self.takes_step = False  # of the optimizer, as the scheme says
+        self.takes_step = False  # True during a step that the scheme takes
         refuse_other_steps(optimizer, self)
         self._wrapped = WrappedTensors(module, optimizer)
         self.params = FlatTensors(trained, device)
@@ -41,17 +41,17 @@ class Replica:
         self.is_alone = alone
         self.skips = skips
         self._vectors = {library.PARAMETERS: self.params.vector, library.BUFFERS: self.buffers.vector}
-        if not alone:  # else nobody asks for them
+        if not alone:  # otherwise they are never requested
             self._vectors[library.GRADIENTS] = self.grads.vector
-        self.is_abandoned = False  # the script has ended the job by an error
-        self.tells = False  # of what a callback raises: no call of the script is there to raise it
-        self.training = None  # of the C interface, while it has one
-        self._has_raised = False  # the error of the training, to the script or its user
+        self.is_abandoned = False  # the script has ended the job with an error
+        self.tells = False  # reports errors of callbacks, when no call of the script can raise them
+        self.training = None  # the handle of the C interface, while there is one
+        self._has_raised = False  # the error of the training was raised in the script or reported to its user
         self._is_released = False
-        self._flags = bytes([1]) * len(self.params.tensors)  # that the library knows
+        self._flags = bytes([1]) * len(self.params.tensors)  # the flags that the library has
         self._failure = None
         self._reason = None
-        # Kept: the library calls them as long as it trains.
+        # Kept alive: the library calls them as long as it trains.
         self._view_call = library.View(self._callback(self._view))
         self._store_call = library.Store(self._callback(self._store))
         self._move_call = library.Move(self._callback(self._move))
@@ -64,7 +64,7 @@ class Replica:
         return self.training is not None and not self._is_released
 
     def description(self):
-        """As the library takes it."""
+        """Returns the description for the library."""
         own = library.Replica(size=ctypes.sizeof(library.Replica), parameter_count=len(self.params.vector.values),
                               buffer_count=len(self.buffers.vector.values), view=self._view_call, take_step=self._step_call)
         if self.is_alone or self.params.vector.values.device.type != "cpu":
@@ -76,7 +76,7 @@ class Replica:
         return own
 
     def called(self, function, *arguments):
-        """Calls a function that may call back. Errors: first those of a callback."""
+        """Calls a function that may run callbacks. Errors: first those of a callback."""
         try:
             with SIGNALS.of_training(self.abandon):
                 return function(*arguments)
@@ -90,31 +90,32 @@ class Replica:
                 raise failure
 
     def abandon(self, error):
-        """Ends the job for all workers, once: an exit that follows from the error is not the reason."""
+        """Ends the job for all workers, once: an exit that follows from the error must not replace the reason."""
         if not self.is_abandoned and self.training is not None:
             self.is_abandoned = True
             library.call("training_abandon", self.training, library.text(exit_report(error)))
 
     def report(self, error):
-        """Of an error that no call of the script is there to raise, unless one has raised what ended the training."""
+        """Reports an error that no call of the script can raise, unless the error that ended the training was raised
+        already."""
         if not self._has_raised:
             self._has_raised = True
             report_and_exit(error)
 
     def holds(self, tensor):
-        """Whether a tensor is one of the module's parameters or buffers."""
+        """True if a tensor is one of the module's parameters or buffers."""
         return self.params.holds(tensor) or self.buffers.holds(tensor)
 
     def expect_trained(self, params):
-        """Errors: ConfigError, for one that is not in the flat vector."""
+        """Errors: ConfigError for a parameter that is not in the flat vector."""
         self._wrapped.expect_trained(params)
 
     def zero_gradients(self, set_to_none=True):
         self.grads.zero(set_to_none)
 
     def changed_gradients(self):
-        """Which parameters have a gradient, a byte each; None, where these are those of the last call. Only jobs of
-        several workers call it."""
+        """Returns which parameters have a gradient, a byte each; None if nothing has changed since the last call. Only
+        jobs of several workers call it."""
         flags = self.grads.flags()
         if flags == self._flags:
             return None
@@ -122,19 +123,19 @@ class Replica:
         return flags
 
     def first_without_gradient(self):
-        """The name of a parameter, or None."""
+        """Returns the name of a parameter without a gradient, or None."""
         return next((name for name, parameter in zip(self.params.names, self.params.tensors) if parameter.grad is None), None)
 
     @contextlib.contextmanager
     def gradients_kept(self):
-        """No parameter has a gradient in the block. Only jobs of several workers use it."""
+        """Removes all gradients within the block and restores them afterwards. Only jobs of several workers use it."""
         self.collect()
         with self.grads.kept():
             yield
 
     def release(self):
-        """Gives parameters and buffers memory of their own again: savers that write each storage once, or whole, would
-        lose tensors of a common one, or write too much. Once; the library calls back no more."""
+        """Gives parameters and buffers separate memory again: savers that write each storage once, or whole, would lose
+        tensors of a shared one, or write too much. Runs once; the library makes no callbacks afterwards."""
         if self._is_released:
             return
         self._is_released = True
@@ -142,8 +143,8 @@ class Replica:
         self.buffers.release()
 
     def collect(self):
-        """Makes the gradients those of the last backward passes. Errors: ConfigError, for a module or an optimizer
-        that has other tensors than it was made with."""
+        """Collects the gradients of the last backward passes. Errors: ConfigError if the module or the optimizer has
+        other tensors than at construction."""
         if self._is_released:
             return
         self._wrapped.expect_unchanged()
@@ -152,12 +153,12 @@ class Replica:
         self.grads.collect()
 
     def _callback(self, body):
-        """`body` without the library's user pointer; what it raises is kept, and its message returned."""
+        """Wraps `body` without the library's user pointer; stores an exception and returns its message."""
 
         def callback(_user, *arguments):
             try:
                 body(*arguments)
-            except BaseException as error:  # also KeyboardInterrupt: nothing may leave a callback
+            except BaseException as error:  # also KeyboardInterrupt: no exception may leave a callback
                 if self.tells:
                     self.report(error)
                 self._failure = error
@@ -209,7 +210,7 @@ class Replica:
 
 
 def expect_parameters(optimizer, trained):
-    """Errors: ConfigError, for an optimizer of other parameters."""
+    """Errors: ConfigError for an optimizer of other parameters."""
     expect_whole_steps(optimizer)
     known = {id(parameter) for _, parameter in trained}
     for group in optimizer.param_groups:

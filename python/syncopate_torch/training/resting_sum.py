@@ -1,4 +1,4 @@
-"""What workers add up before a step, though their loops take different numbers of steps."""
+"""Reductions before a step for workers whose loops take different numbers of steps."""
 import threading
 import weakref
 
@@ -6,48 +6,49 @@ import torch
 
 from syncopate_torch.core.errors import ConfigError
 
-# Whatever the script has made torch's default.
+# Explicit, because the script may have changed torch's defaults.
 _KIND = {"dtype": torch.float32, "device": "cpu"}
 _COUNTS = {"dtype": torch.float64, "device": "cpu"}
 
 
 class RestingSum:
-    """A sum or a mean over all workers. One that rests, because it has finished or waits in `align`, takes part with zeros until all
-    workers rest.
+    """A sum or a mean over all workers. A worker that rests, because it has finished or waits in `align`, contributes
+    zeros until all workers rest.
 
-    It has a group of its own, so that collectives of the script go on beside it. All workers make it together.
+    It has its own group, so that it runs in parallel to collectives of the script. All workers make it together.
     """
 
     def __init__(self, job, length, flags=0, compares=False):
-        """length: of the vectors. flags: a number of facts that are known of a mean beside its values. compares: `mean` gets a
-        code, which has to be the same on all workers."""
+        """length: length of the vectors. flags: number of flags that a mean combines besides its values. compares:
+        `mean` gets a code that must be the same on all workers."""
         self._flags, self._compares = flags, compares
         self.last_weight = 0  # of all workers together, in the last mean
         self._group = job.open_group(range(job.size)) if job.size > 1 else None
-        # Made now: a script that is ending can start no thread.
+        # Made now: a script that is ending cannot start a thread.
         self._resting = _Resting(self._group, length, 2 + flags + 2 * compares) if job.size > 1 else None
         if self._resting is not None:
-            # The thread keeps the group, and so the job. Not at the end of the script: workers may rest until they leave.
+            # The thread keeps the group, and thereby the job. Not at exit: workers may rest until they leave.
             weakref.finalize(self, self._resting.stop).atexit = False
         self._rests, self._ended = False, False
 
     def of(self, values):
-        """The sum of float32 vectors."""
+        """Returns the sum of float32 vectors."""
         if self._group is None:
             return values
         self._total(0, bytes(self._flags))
         return self._group.allreduce(values.cpu().clone())
 
     def mean(self, values, weight, flags=b"", code=0):
-        """The weighted mean of float32 vectors in the host's memory; zeros where no worker has a weight. And which flags, a byte
-        each, are set on a worker with a weight. Errors: ConfigError on all workers, for codes that differ."""
+        """Returns the weighted mean of float32 vectors in host memory, zeros if no worker has a weight; and the flags,
+        a byte each, that are set on any worker with a weight. Errors: ConfigError on all workers if their codes
+        differ."""
         total, flags = self._total(weight, flags if weight > 0 else bytes(len(flags)), code)
         self.last_weight = total
-        share = values * (weight / total) if weight > 0 else torch.zeros_like(values)  # also of what is not finite
+        share = values * (weight / total) if weight > 0 else torch.zeros_like(values)  # also for non-finite values
         return share if self._group is None else self._group.allreduce(share), flags
 
     def _total(self, weight, flags, code=0):
-        """Of the weights and the flags of all workers that do not rest."""
+        """Returns the totals of weights and flags over all workers that do not rest."""
         if self._group is None:
             return weight, flags
         codes = _squared(code) if self._compares else ()
@@ -58,21 +59,21 @@ class RestingSum:
         return facts[1], bytes(count > 0 for count in facts[2:2 + len(flags)])
 
     def rest(self):
-        """This worker takes no step until `wake`."""
+        """Makes this worker rest: it takes no step until `wake`."""
         if self._resting is not None and not self._rests and not self._ended:
             self._rests = True
             self._resting.begin.set()
 
     def wake(self):
-        """Returns once all workers rest. Errors: those of a collective."""
+        """Waits until all workers rest. Errors: those of a collective."""
         if self._rests:
             self._rests = False
             self._resting.join_round()
 
     def end(self, all_rest=True):
-        """As `wake`, for the last time; an error that has ended the job is that of its training.
+        """As `wake`, for the last time; an error that has ended the job is reported by its training.
 
-        all_rest: else some may never do, and the thread takes part until this worker leaves the job.
+        all_rest: if False, some workers may never rest, and the thread takes part until this worker leaves the job.
         """
         self._ended = True
         if self._rests and all_rest:
@@ -85,14 +86,14 @@ class RestingSum:
 
 
 def _squared(code):
-    """16 bits of a code, and their square. Of n workers n times the sum of the squares is the square of the sum only where all
-    have the same, and both are exact."""
+    """Returns 16 bits of a code, and their square. For n workers, n times the sum of the squares equals the square of
+    the sum only if all codes are equal; both are exact."""
     part = (code ^ code >> 16) & 0xFFFF
     return part, part * part
 
 
 class _Resting:
-    """A thread that takes part with zeros in one rest after the other."""
+    """A thread that contributes zeros during each rest."""
 
     def __init__(self, group, length, facts):
         self.begin, self.end = threading.Event(), threading.Event()
@@ -108,7 +109,7 @@ class _Resting:
             raise self._failure
 
     def stop(self):
-        """No more rests: the thread ends, and its group goes with it."""
+        """Ends the thread, and with it its group."""
         self._stopped = True
         self.begin.set()
 

@@ -1,4 +1,4 @@
-"""A worker's share of a dataset, and of draws by weights."""
+"""A worker's share of a dataset, and of weighted draws."""
 import array
 import collections
 import contextlib
@@ -17,56 +17,58 @@ from syncopate_torch.core.errors import ConfigError
 
 
 class NoLength(ConfigError, TypeError):
-    """Of what has no length: a TypeError, as `len` raises it, so that `list` and progress bars do without."""
+    """Raised for an order without a length: also a TypeError, as `len` raises it, so that `list` and progress bars
+    work."""
 
 
 class ShareSampler(Uncopyable, Sampler):
     """The order in which this worker trains on the samples of a dataset, as a batch sampler of `DataLoader`.
 
-    In each epoch all workers together take every sample once. With option `data-order` `fixed` the part of each worker
-    follows from the job's seed; with `leased`, which schemes whose workers take different numbers of steps have by
-    default, faster workers take more. An iteration is an epoch and yields lists of indices, one list a step of this
+    In each epoch all workers together take every sample once. With option `data-order` `fixed`, each worker's part
+    follows from the job's seed. With `leased`, the default of schemes whose workers take different numbers of steps,
+    faster workers take more samples. An iteration is an epoch and yields lists of indices, one list per step of this
     worker.
     """
 
     def __init__(self, job, samples, batch_size, draws=None):
-        """draws: `WeightedDraws`, which say the sample at each of `samples` positions; else the position is the sample."""
+        """draws: `WeightedDraws`, which return the sample at each of `samples` positions; without them the position is
+        the sample."""
         batch_size = whole("batch_size", batch_size, MOST_64)
-        self._job = job  # leaves after this
+        self._job = job  # keeps the job from leaving first
         self._sizes = {"samples": samples, "batch_size": batch_size}
         self._draws = draws
         self._share = library.made("share_open", job.handle, samples, batch_size)
         self._close = weakref.finalize(self, library.call, "share_close", self._share)
-        self.is_single = False  # the steps, of an `IndexSampler`
-        self._loader = None  # the place of a loop over a ShareLoader, which may ask for batches ahead
-        self._ahead = None  # of a loop over a ShareLoader that begins: takes the samples of each of those batches
-        self._ended = False  # the epoch
-        self._placed = False  # the share is where the next iteration begins
-        self._named = 0  # an epoch that `set_epoch` has named during another one
-        self._of_earlier_job = False  # the place, until a loop over a ShareLoader begins
+        self.is_single = False  # True if an `IndexSampler` uses the steps
+        self._loader = None  # position of a loop over a ShareLoader, which may request batches ahead
+        self._ahead = None  # of a starting loop over a ShareLoader: collects the samples of each of those batches
+        self._ended = False  # True at the end of the epoch
+        self._placed = False  # True if the share is already where the next iteration begins
+        self._named = 0  # an epoch that `set_epoch` has set during another one
+        self._of_earlier_job = False  # the position comes from an earlier job, until a loop over a ShareLoader begins
         self._length = None  # of an epoch: its number, steps and samples
-        # Of the iteration under way: the worker's steps before it, its place in the epoch, and what it has taken; None once
-        # a step follows.
+        # Of the current iteration: the worker's steps before it, its position in the epoch, and the steps it has taken;
+        # None once an optimizer step follows.
         self._steps_before, self._first, self._taken = 0, 0, None
-        self._again = collections.deque()  # of those taken, what the next iteration takes first
-        self._drained = False  # the share, of the samples of its epoch
+        self._again = collections.deque()  # taken steps that the next iteration takes first
+        self._drained = False  # the share has no more samples in its epoch
         job.keep_state("sampler", self)
 
     @property
     def step_size(self):
-        """Samples of a step of this worker."""
+        """Samples in a step of this worker."""
         return library.call("share_step_size", self._share)
 
     @property
     def epoch(self):
-        """Whole epochs so far, which is the number of the epoch under way, from 0 on."""
+        """Completed epochs so far, which is the number of the current epoch, from 0 on."""
         return self._place()[0]
 
     def set_epoch(self, epoch):
-        """Epochs count by themselves, so no call is needed. `epoch` names the one that comes, as in a loop with
-        DistributedSampler, or a later one, on all workers alike; one that is past changes nothing, since a script may
-        count from 0 again. An iteration under way keeps its epoch: the next one has the later one. An epoch that was
-        broken off does not begin again, unless this worker has taken no step in it: a look at a batch is no epoch.
+        """Sets the next epoch, as in a loop with DistributedSampler, or a later one; all workers set the same. Epochs
+        count by themselves, so no call is needed. A past epoch has no effect, because a script may count from 0 again.
+        A running iteration keeps its epoch; the next one uses the later epoch. An epoch that was interrupted does not
+        restart, unless this worker has taken no step in it: reading a batch does not start an epoch.
         """
         epoch = whole("epoch", epoch, MOST_64)
         present, step = self._place()
@@ -76,12 +78,12 @@ class ShareSampler(Uncopyable, Sampler):
             self.resume(epoch, 0)
 
     def __len__(self):
-        """Steps of this worker in an epoch. Errors: ConfigError, which is a TypeError, where samples are leased."""
+        """Steps of this worker in an epoch. Errors: ConfigError, which is also a TypeError, if samples are leased."""
         return self._length_of_epoch()[1]
 
     @property
     def samples(self):
-        """Samples of this worker in an epoch. Errors: as `len`."""
+        """Samples of this worker in an epoch. Errors: those of `len`."""
         return self._length_of_epoch()[2]
 
     def _length_of_epoch(self):
@@ -96,7 +98,7 @@ class ShareSampler(Uncopyable, Sampler):
         return self._length
 
     def __iter__(self):
-        """One epoch: a list of indices for each step of this worker."""
+        """Iterates over one epoch: a list of indices for each step of this worker."""
         caller = sys._getframe(1).f_locals.get("self")
         if isinstance(caller, BatchSampler) and getattr(caller, "sampler", None) is self:
             raise ConfigError("found a batch sampler of the job as sampler of a DataLoader, which would make batches of its "
@@ -104,7 +106,7 @@ class ShareSampler(Uncopyable, Sampler):
         return self._steps()
 
     def _steps(self):
-        self._begin()  # at the first step: some loaders make two iterators, and use one
+        self._begin()  # at the first step: some loaders make two iterators, and use only one
         self._placed = False
         ahead, self._ahead = self._ahead, None
         if ahead is None:  # a loader of another class, such as one that skips batches
@@ -116,7 +118,7 @@ class ShareSampler(Uncopyable, Sampler):
         self._ended = True
 
     def _begin(self):
-        """Goes to the place of the next iteration, once: in the next epoch, or the one that is named or resumed."""
+        """Moves to the position of the next iteration, once: in the next epoch, or the one that was set or resumed."""
         self._job.resume()
         if self._named > library.call("share_epoch", self._share):
             self._go_to("share_resume", self._named, 0)
@@ -127,25 +129,26 @@ class ShareSampler(Uncopyable, Sampler):
         self._first = library.call("share_step", self._share) - len(self._again)
 
     def _go_to(self, function, *place):
-        """Another place of the share."""
-        self._again.clear()  # of an epoch that was broken off
+        """Moves the share to another position."""
+        self._again.clear()  # steps of an interrupted epoch
         self._drained = False
         library.call(function, self._share, *place)
 
     def _goes_on_with_a_look(self):
-        """Where the last iteration was a look, the next one begins with what it has taken."""
+        """If the last iteration was only a look, makes the next one begin with the steps that it took."""
         if not self._is_a_look():
             return False
         self._again.extendleft(reversed(self._taken))
         return True
 
     def _is_a_look(self):
-        """True where the last iteration was broken off before a step of this worker, as one that shows the first batch: it is
-        no epoch. A script without an optimizer may train, too: there one batch is a look."""
+        """True if the last iteration was interrupted before a step of this worker, such as one that prints the first
+        batch: it does not start an epoch. A script without an optimizer may also train: for it an iteration of one
+        batch is a look."""
         if not self._taken or (self._loader is not None and self._loader[1] == 0):
             return False
         steps = self._job.steps_taken()
-        if steps is not None:  # another loader may have asked for the whole epoch ahead of its loop
+        if steps is not None:  # another loader may have requested the whole epoch ahead of its loop
             return steps == self._steps_before
         if self._loader is None:
             return len(self._taken) == 1 and not self._ended
@@ -167,7 +170,7 @@ class ShareSampler(Uncopyable, Sampler):
         return positions if self._draws is None else self._draws.at(library.call("share_epoch", self._share), positions)
 
     def _place(self):
-        """The epoch, and the steps of it that the loop has taken."""
+        """Returns the epoch, and the number of its steps that the loop has taken."""
         if self._loader is not None:
             return self._loader
         epoch = library.call("share_epoch", self._share)
@@ -179,10 +182,10 @@ class ShareSampler(Uncopyable, Sampler):
         return max(epoch + 1, self._named)
 
     def batches(self, begin, is_persistent):
-        """The batches of one epoch of a loader over this sampler, whose iterator `begin` makes. Counts those that the
-        loop takes.
+        """Yields the batches of one epoch of a loader over this sampler, whose iterator `begin` makes, and counts those
+        that the loop takes.
 
-        is_persistent: the loader draws the seed of its processes once in its life, not in each epoch.
+        is_persistent: the loader draws the seed of its processes only once, not in each epoch.
         """
         self._begin()
         self._loader = None
@@ -190,7 +193,7 @@ class ShareSampler(Uncopyable, Sampler):
         epoch, step = self._place()
         random = torch.get_rng_state()
         ahead = begin()
-        if step > 0 or (is_persistent and self._of_earlier_job and epoch > 0):  # that job has drawn the seed
+        if step > 0 or (is_persistent and self._of_earlier_job and epoch > 0):  # the earlier job has drawn the seed
             torch.set_rng_state(random)
         self._of_earlier_job = False
         self._loader = (epoch, step)
@@ -201,21 +204,21 @@ class ShareSampler(Uncopyable, Sampler):
                 number = self._job.batch[0] + 1 if self._job.batch else 0
                 self._job.batch = (number, sizes.popleft())
                 yield batch
-        except GeneratorExit:  # such as of `zip`, which may not ask for one batch more
+        except GeneratorExit:  # for example from `zip`, which may not request one more batch
             if self._loader != (epoch, step) or not self._has_trained_all(step):
                 raise
         self._loader = (self._following(epoch), 0)
 
     def own_generator(self, given):
-        """A generator of this worker, seeded by the next number of that of all: `given`, or for None that of torch. A worker
-        by itself has that one."""
+        """Returns a generator of this worker, seeded by the next number of the common one: `given`, or torch's for
+        None. A job of one worker uses the common one."""
         if self._job.size == 1:
             return given
         drawn = torch.empty((), dtype=torch.int64).random_(generator=given).item()
         return torch.Generator().manual_seed(zlib.crc32(f"{drawn} {self._job.rank}".encode()))
 
     def _has_trained_all(self, steps):
-        """Whether the iteration under way, which was no look, has taken this worker's whole epoch."""
+        """True if the current iteration, which was no look, has taken this worker's whole epoch."""
         with contextlib.suppress(NoLength):
             return steps == len(self) and self._job.steps_taken() not in (None, self._steps_before)
         return False
@@ -228,7 +231,8 @@ class ShareSampler(Uncopyable, Sampler):
         return {**self._sizes, "epoch": epoch, "step": step, **seed}
 
     def take_job_state(self, state, same_size):
-        """Of an earlier job; with another number of workers the epoch begins again, in batches of any size."""
+        """Loads the state of an earlier job; with another number of workers the epoch restarts, in batches of any
+        size."""
         samples, batch_size = (state[name] for name in self._sizes)
         if samples != self._sizes["samples"] or (same_size and batch_size != self._sizes["batch_size"]):
             raise ConfigError(f"the state is of a dataset of {samples} samples and batches of {batch_size}; found "
@@ -239,8 +243,8 @@ class ShareSampler(Uncopyable, Sampler):
         self._of_earlier_job = True
 
     def resume(self, epoch, step):
-        """Goes behind the first steps of an epoch, whose rest the next iteration is. Where an earlier job has taken more
-        steps than the epoch has here, as of leased samples, the next epoch begins."""
+        """Moves behind the first steps of an epoch; the next iteration takes the rest. If an earlier job has taken more
+        steps than the epoch has here, as with leased samples, the next epoch begins."""
         epoch, step = whole("epoch", epoch, MOST_64), whole("step", step, MOST_64)
         self._go_to("share_resume", epoch, 0)
         self._placed, self._ended, self._loader = True, False, None
@@ -251,7 +255,7 @@ class ShareSampler(Uncopyable, Sampler):
     def _go_behind(self, epoch, step):
         try:
             steps = len(self)
-        except NoLength:  # the epoch begins again
+        except NoLength:  # the epoch restarts
             return
         library.call("share_resume", self._share, *((epoch, step) if step <= steps else (epoch + 1, 0)))
 
@@ -265,30 +269,30 @@ class IndexSampler(Sampler):
 
     @property
     def epoch(self):
-        """As of `ShareSampler`."""
+        """As `ShareSampler.epoch`."""
         return self._order.epoch
 
     def set_epoch(self, epoch):
-        """As of `ShareSampler`."""
+        """As `ShareSampler.set_epoch`."""
         self._order.set_epoch(epoch)
 
     def resume(self, epoch, samples):
-        """As of `ShareSampler`, behind the first samples of this worker."""
+        """As `ShareSampler.resume`, behind the first samples of this worker."""
         self._order.resume(epoch, samples)
 
     def __iter__(self):
-        """One epoch: the indices of this worker's samples."""
+        """Iterates over one epoch: the indices of this worker's samples."""
         for step in self._order:
             yield from step
 
     def __len__(self):
-        """Samples of this worker in an epoch. Errors: as of `ShareSampler`."""
+        """Samples of this worker in an epoch. Errors: those of `ShareSampler`."""
         return self._order.samples
 
 
 def samples_of(dataset):
-    """How many samples a dataset has, or a `WeightedRandomSampler` draws. Errors: ConfigError, where it does not say, and for
-    another sampler."""
+    """Returns the number of samples in a dataset, or of draws of a `WeightedRandomSampler`. Errors: ConfigError for a
+    dataset without a length, and for another sampler."""
     if isinstance(dataset, Sampler) and not isinstance(dataset, WeightedRandomSampler):
         raise ConfigError(f"the job orders the samples itself: expected a dataset or a WeightedRandomSampler, found "
                           f"{type(dataset).__name__}; pass the dataset")
@@ -300,8 +304,8 @@ def samples_of(dataset):
 
 
 def without_order(options, what):
-    """The options of a loader or a sampler but those that say what is the case. Errors: ConfigError, for those that ask
-    for another order."""
+    """Removes options of a loader or a sampler that have their usual values. Errors: ConfigError for options that
+    request another order."""
     usual = {"shuffle": True, "drop_last": False, "seed": None, "sampler": None, "batch_sampler": None}
     instead = {
         "shuffle": "each epoch is shuffled; for a test in order take torch's DistributedSampler(dataset, job.size, "
@@ -321,17 +325,17 @@ def without_order(options, what):
 
 
 class ShareLoader(DataLoader):
-    """A `DataLoader` that knows how many batches its loop has taken, though its processes prepare others ahead, and whose
-    processes draw other random numbers than those of another worker, also where all scripts set the same seed."""
+    """A `DataLoader` that counts the batches that its loop has taken, even if its processes prepare others ahead. Its
+    processes draw other random numbers than those of other workers, even if all scripts set the same seed."""
 
-    #: The order of this worker's share, with the epoch under way.
+    #: The order of this worker's share, with the current epoch.
     batch_sampler: ShareSampler
 
     def __iter__(self):
         return self.batch_sampler.batches(super().__iter__, self.persistent_workers)
 
     def _get_iterator(self):
-        """Draws the seed of the processes, once for each set of them."""
+        """Draws the seed of the processes, once for each set of processes."""
         given = self.generator
         self.generator = self.batch_sampler.own_generator(given)
         try:
@@ -341,21 +345,22 @@ class ShareLoader(DataLoader):
 
 
 class WeightedDraws:
-    """What a `WeightedRandomSampler` draws in each epoch: the same on all workers, each of which then trains on its share.
+    """The draws of a `WeightedRandomSampler` in each epoch: the same on all workers, each of which then trains on its
+    share.
 
-    The draws follow from the seed of the sampler's generator, or that of torch, on worker 0.
+    The draws follow from the seed of the sampler's generator, or of torch, on worker 0.
     """
 
     def __init__(self, job, sampler):
-        """Errors: ConfigError, where this worker's weights are not those of worker 0."""
+        """Errors: ConfigError if this worker's weights are not those of worker 0."""
         self._weights = torch.as_tensor(sampler.weights, dtype=torch.float64)
         self._count, self._replacement = sampler.num_samples, sampler.replacement
         own = sampler.generator.initial_seed() if sampler.generator is not None else torch.initial_seed()
         self.seed = self._common(job, own % 2**63)
-        self._drawn = None, []  # of an epoch
+        self._drawn = None, []  # (epoch, its draws)
 
     def at(self, epoch, positions):
-        """The samples at some positions of an epoch, from 0 to the number of draws."""
+        """Returns the samples at some positions of an epoch, from 0 to the number of draws."""
         if self._drawn[0] != epoch:
             self._drawn = epoch, self._draw(epoch)
         return [self._drawn[1][position] for position in positions]
@@ -377,12 +382,13 @@ class WeightedDraws:
 
 
 def draws_of(job, dataset):
-    """Those of a `WeightedRandomSampler`; None for a dataset."""
+    """Returns the draws of a `WeightedRandomSampler`; None for a dataset."""
     return WeightedDraws(job, dataset) if isinstance(dataset, WeightedRandomSampler) else None
 
 
 def weighted(dataset, weights):
-    """A `WeightedRandomSampler` of as many samples as a dataset has. Errors: ConfigError, for another number of weights."""
+    """Returns a `WeightedRandomSampler` that draws as many samples as a dataset has. Errors: ConfigError for another
+    number of weights."""
     if len(weights) != len(dataset):
         raise ConfigError(f"weights has one for each sample: expected {len(dataset)}, found {len(weights)}")
     return WeightedRandomSampler(weights, len(dataset))

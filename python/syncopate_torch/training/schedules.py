@@ -1,4 +1,4 @@
-"""Learning rates by the samples of all workers."""
+"""Learning rate schedules by the samples of all workers."""
 import weakref
 
 import torch
@@ -7,9 +7,9 @@ from syncopate_torch.core.errors import ConfigError
 
 
 class SampleScheduler:
-    """A scheduler of torch.optim that goes on with the samples of the job instead of the steps of a worker.
+    """Steps a scheduler of torch.optim by the samples of the job instead of the steps of a worker.
 
-    every: samples of all workers between two of its steps; a whole dataset for a schedule by epochs.
+    every: samples of all workers between two steps of the scheduler; the size of the dataset for a schedule by epochs.
     """
 
     def __init__(self, job, scheduler, optimizer, every):
@@ -21,7 +21,7 @@ class SampleScheduler:
         #: The scheduler of torch.optim.
         self.scheduler = scheduler
         for each in _with_parts(scheduler):
-            if each.optimizer is optimizer:  # which follows this one, and would never end
+            if each.optimizer is optimizer:  # breaks a reference cycle that would never be freed
                 each.optimizer = weakref.proxy(optimizer)
         self._every = every
         self._steps = 0
@@ -29,21 +29,21 @@ class SampleScheduler:
         job.keep_state("scheduler", self)
 
     def follow(self, samples):
-        """The job has trained on that many."""
+        """Takes the steps that are due after `samples` samples of the job."""
         while (self._steps + 1) * self._every <= samples:
             self.scheduler.step()
             self._steps += 1
 
     def get_last_lr(self):
-        """The learning rates of the parameter groups, as the scheduler has set them last."""
+        """The learning rates of the parameter groups that the scheduler has set last."""
         return self.scheduler.get_last_lr()
 
     def state_dict(self):
-        """The scheduler's state, and how many steps it has taken."""
+        """The scheduler's state, and the number of its steps."""
         return {"scheduler": _plain(self.scheduler.state_dict()), "steps": self._steps}
 
     def load_state_dict(self, state):
-        """Goes on from a state that `state_dict` has returned."""
+        """Continues from a state that `state_dict` has returned."""
         self.scheduler.load_state_dict(state["scheduler"])
         self._steps = state["steps"]
 
@@ -52,8 +52,8 @@ class SampleScheduler:
         return {**self.state_dict(), "groups": groups}
 
     def take_job_state(self, state, _same_size):
-        """With what the optimizer's groups had: a scheduler that is made sets rates, and some momentum, to those of the
-        beginning."""
+        """Also restores the settings of the optimizer's groups: creating a scheduler sets rates, and sometimes
+        momentum, to their initial values."""
         self.load_state_dict(state)
         for group, kept in zip(self._groups, state.get("groups", ())):
             group.update({name: _copied(value) for name, value in kept.items()})
@@ -64,14 +64,15 @@ class SampleScheduler:
 
 
 def _with_parts(scheduler):
-    """It, and those that it consists of, such as the parts of a SequentialLR, which may have parts themselves."""
+    """Yields a scheduler and, recursively, its parts, such as those of a SequentialLR."""
     yield scheduler
     for part in getattr(scheduler, "_schedulers", ()):
         yield from _with_parts(part)
 
 
 def _plain(state):
-    """Without the functions that some schedulers of older versions of torch put there: those of a new one are the same."""
+    """Removes functions, which some schedulers of older torch versions put into their state: a new scheduler has the
+    same ones."""
     if isinstance(state, dict):
         return {name: _plain(value) for name, value in state.items() if not callable(value)}
     return [_plain(value) for value in state] if isinstance(state, list) else state

@@ -1,4 +1,4 @@
-"""The scheme of a training, as the library describes it."""
+"""The scheme of a training, described by the library."""
 import ctypes
 import dataclasses
 import json
@@ -8,10 +8,11 @@ from syncopate_torch.core import library
 
 @dataclasses.dataclass(frozen=True)
 class Scheme:
-    """How the workers of a scheme step. The flags are those of syncopate_scheme_traits, which explains them."""
+    """Describes how the workers of a scheme step. The flags are those of syncopate_scheme_traits, where they are
+    explained."""
 
     name: str
-    options: dict  # texts by their names: those of `init`, of the command line and of the optimizer
+    options: dict  # strings by name: options of `init`, the command line and the optimizer
     in_rounds: bool
     in_lockstep: bool
     local_steps: bool
@@ -22,22 +23,22 @@ class Scheme:
 
     @property
     def synchronizes(self):
-        """Workers exchange anything at all."""
+        """True if workers exchange anything."""
         return self.in_rounds or not self.in_lockstep
 
     @property
     def shares_steps(self):
-        """The optimizers of all workers take the same steps."""
+        """True if the optimizers of all workers take the same steps."""
         return self.in_rounds and not self.local_steps
 
     @property
     def steps_together(self):
-        """All workers take each step together."""
+        """True if all workers take each step together."""
         return self.shares_steps and self.in_lockstep
 
 
 def scheme_of(job, scheme=None, options=None):
-    """The `Scheme` of a training with these arguments of `DistributedOptimizer`. Errors: ConfigError."""
+    """Returns the `Scheme` of a training with these arguments of `DistributedOptimizer`. Errors: ConfigError."""
     traits = library.SchemeTraits(size=ctypes.sizeof(library.SchemeTraits))
     array, count = library.options(options)
     library.call("describe_scheme", job.handle, library.text(scheme), array, count, ctypes.byref(traits))

@@ -1,4 +1,4 @@
-"""What the workers of a job have done so far."""
+"""Statistics of the workers of a job."""
 import json
 import time
 
@@ -12,12 +12,12 @@ _COLUMNS = {  # of the table: heading, format of a value
 
 
 class Summary(dict):
-    """`workers` is a list of dicts, one a worker, by rank; the other entries are of them together. `str` makes a table
-    of it.
+    """`workers` is a list of dicts, one per worker, by rank; the other entries are totals. `str` formats it as a table.
 
-    Of a worker: `steps`, `samples`, synchronization `rounds`, `seconds` of training, `samples_per_second`; the shares of
-    these seconds in `computing_time_ratio` (data, forward, backward and local update), `communication_ratio` and
-    `wait_ratio`; `bytes_sent`. Shares are None before the first round, and in a job of one worker, which has none.
+    Entries of a worker: `steps`, `samples`, synchronization `rounds`, `seconds` of training, `samples_per_second`; the
+    fractions of these seconds in `computing_time_ratio` (data, forward, backward and local update),
+    `communication_ratio` and `wait_ratio`; `bytes_sent`. The fractions are None before the first round, and in a job of
+    one worker, which has no rounds.
     """
 
     def __str__(self):
@@ -28,7 +28,7 @@ class Summary(dict):
 
 
 def summary_of(workers):
-    """Of the rows of some workers."""
+    """Makes the summary of some workers' rows."""
     samples, seconds = sum(worker["samples"] for worker in workers), max(worker["seconds"] for worker in workers)
     return Summary(
         workers=workers,
@@ -39,7 +39,7 @@ def summary_of(workers):
 
 
 def row_of(rank, steps, samples, rounds, seconds, event):
-    """event: what this worker has logged of its last synchronization round (workers/N.jsonl), or None."""
+    """event: the values that this worker has logged for its last synchronization round (workers/N.jsonl), or None."""
     seconds = event["training_seconds"] if event else seconds
 
     def share(name):
@@ -53,7 +53,7 @@ def row_of(rank, steps, samples, rounds, seconds, event):
 
 
 def gathered(group, row):
-    """The rows of all members of a group, who call this together."""
+    """Gathers the rows of all members of a group, which call this together."""
     text = json.dumps(row).encode()
     longest = int(group.allreduce(torch.tensor([len(text)]), "max"))
     padded = torch.tensor(list(text.ljust(longest)), dtype=torch.uint8)
@@ -65,20 +65,20 @@ def _cell(value, form):
 
 
 class Progress:
-    """The steps, rounds and samples so far, and who follows them. It knows no optimizer, which would live as long as the
-    training."""
+    """The steps, rounds and samples so far, and the schedulers that follow them. It does not refer to the optimizer,
+    which would otherwise live as long as the training."""
 
     def __init__(self, on_round):
         self.schedulers = []
         self.event = None  # of the last round
         self.since = time.monotonic()
         self.steps = self.own_samples = self.rounds = 0
-        self.round = 0  # the last one that this worker has seen
+        self.round = 0  # the last round that this worker has seen
         self.alignments = 0  # calls of `align`, which all workers make together
         self.samples = 0  # of all workers, in this job
-        self.earlier_samples = 0  # those of the job that this one continues
-        self.adds_own = False  # the samples of each step, since news of those of all are rare
-        self.loop_has_ended = False  # those of others may go on
+        self.earlier_samples = 0  # of the job that this one continues
+        self.adds_own = False  # True: adds the samples of each step, because totals of all workers arrive rarely
+        self.loop_has_ended = False  # the loops of other workers may continue
         self._on_round = on_round
 
     @property
@@ -93,16 +93,17 @@ class Progress:
         if self._on_round is not None:
             self._on_round(event)
         if self.loop_has_ended:
-            self.follow()  # at the rate of the others, whose gradients this worker applies
+            self.follow()  # at the rate of the other workers, whose gradients this worker applies
 
     def took_step(self, weight, is_in_round):
-        """is_in_round: this worker has synchronized in the step, and knows the samples of all with those of the step."""
+        """is_in_round: this worker has synchronized in the step, so the total already includes the samples of the
+        step."""
         self.steps += 1
         self.own_samples += weight
         self.samples += weight if self.adds_own and not is_in_round else 0
         self.follow()
 
     def follow(self):
-        """Schedulers go on with the samples so far."""
+        """Advances schedulers to the samples so far."""
         for scheduler in self.schedulers:
             scheduler.follow(self.all_samples)

@@ -1,4 +1,4 @@
-"""What a job needs to know of the optimizers of torch.optim: their rules, settings and steps."""
+"""The properties of torch.optim optimizers that a job needs: rules, settings and steps."""
 import copy
 import functools
 import types
@@ -23,7 +23,7 @@ def _adam(name):
         if group["amsgrad"]:
             return None, "its rule has no amsgrad; set amsgrad to False"
         beta1, beta2 = group["betas"]
-        decoupled = group.get("decoupled_weight_decay", False)  # of Adam, since torch 2.6
+        decoupled = group.get("decoupled_weight_decay", False)  # an option of Adam since torch 2.6
         return {"optimizer": "adamw" if decoupled else name, "beta1": beta1, "beta2": beta2, "epsilon": group["eps"]}, None
 
     return rule
@@ -46,33 +46,34 @@ _RULES = {torch.optim.SGD: _sgd, torch.optim.Adam: _adam("adam"), torch.optim.Ad
 
 
 def expect_whole_steps(optimizer):
-    """Errors: ConfigError, for an optimizer whose step computes the loss again."""
+    """Errors: ConfigError for an optimizer whose step computes the loss again."""
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ConfigError("LBFGS evaluates the loss again within a step, which a distributed step cannot; choose another "
                           "optimizer")
 
 
-# Of an epsilon, and of a weight decay.
+# Upper bound of an epsilon and of a weight decay.
 _MOST = 1000
-# Of a group, what a rule depends on beside the rate.
+# Settings of a group on which a rule depends, besides the rate.
 SETTINGS = ("momentum", "dampening", "nesterov", "weight_decay", "betas", "eps", "amsgrad", "alpha", "centered", "lr_decay",
              "maximize")
 
 
 def settings_of(optimizer):
-    """What the rule of an optimizer depends on beside the rates of its groups."""
+    """Returns the settings on which the rule of an optimizer depends, besides the rates of its groups."""
     return [{name: group[name] for name in SETTINGS if name in group} for group in optimizer.param_groups]
 
 
 def default_rule(optimizer):
-    """The rule in place of one that has no words. Schemes and codecs ask a rule for its momentum, if it is one of SGD."""
+    """Returns the rule to use for an optimizer whose rule has no options. Schemes and codecs use the momentum of an SGD
+    rule."""
     momenta = {float(group["momentum"]) for group in optimizer.param_groups} if isinstance(optimizer, torch.optim.SGD) else {0}
     momentum = momenta.pop() if len(momenta) == 1 else 0
     return {"optimizer": "momentum", "momentum": momentum} if 0 < momentum < 1 else {"optimizer": "sgd"}
 
 
 def _beyond(numbers):
-    """Why a server takes no rule with these numbers; None: it does."""
+    """Returns the reason why a server does not accept a rule with these numbers, or None."""
     for name in ("momentum", "beta1", "beta2", "alpha"):
         if not 0 <= numbers.get(name, 0) < 1:
             return f"its {name} is a number from 0 to below 1, found {numbers[name]:g}"
@@ -84,9 +85,9 @@ def _beyond(numbers):
 
 
 def rule_of(optimizer, trained):
-    """The options that describe an optimizer, and why no server can apply its rule: one of both.
+    """Returns the options that describe an optimizer, and the reason why no server can apply its rule: one of both.
 
-    trained: the `FlatTensors` that the server takes steps for."""
+    trained: the `FlatTensors` for which the server takes steps."""
     taken = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
     for name, parameter in zip(trained.names, trained.tensors):
         if id(parameter) not in taken:
@@ -114,15 +115,15 @@ def rule_of(optimizer, trained):
 
 
 class StepSettings:
-    """Those of an optimizer of torch.optim, of all its groups."""
+    """The settings of all groups of a torch.optim optimizer."""
 
     def __init__(self, optimizer):
         self._optimizer = optimizer
         self._last = None
 
     def changed(self):
-        """The rate of the first group, and a checksum of all settings; None where they are those of the last call, or on a
-        device, which a step would wait for."""
+        """Returns the rate of the first group, and a checksum of all settings; None if they have not changed since the
+        last call, or are on a device, for which a step would have to wait."""
         settings = [[_number(group.get(name)) for name in ("lr", *SETTINGS)] for group in self._optimizer.param_groups]
         if settings == self._last or any(_is_on_device(value) for row in settings for value in row):
             return None
@@ -141,18 +142,19 @@ def _is_on_device(value):
 
 
 def _text(value):
-    """Six digits of a number: hosts may compute the last one of a schedule differently."""
+    """Formats a number with six digits, because hosts may compute the last digit of a schedule differently."""
     if isinstance(value, (list, tuple)):
         return [_text(each) for each in value]
     return str(value) if value is None or isinstance(value, bool) else f"{float(value):.6g}"
 
 
 def refuse_other_steps(optimizer, replica):
-    """From now on `optimizer.step()` is refused while `replica` trains, but for steps of the job (`replica.takes_step`): a
-    script that moves here easily goes on to call it, and each worker would train by itself."""
+    """Makes `optimizer.step()` raise an error while `replica` trains, except for steps of the job
+    (`replica.takes_step`): a script that was converted may still call it, and each worker would then train on its
+    own."""
     earlier, weak = optimizer.step, weakref.ref(replica)
 
-    @functools.wraps(earlier)  # schedulers look for their marks
+    @functools.wraps(earlier)  # schedulers check for their marks
     def step(_optimizer, *arguments, **options):
         replica = weak()
         if replica is not None and replica.is_training and not replica.takes_step:
@@ -164,32 +166,32 @@ def refuse_other_steps(optimizer, replica):
 
 
 class StandIn(torch.optim.Optimizer):
-    """It has the groups, the state and the defaults of the optimizer that it takes the place of."""
+    """An optimizer with the groups, the state and the defaults of the one that it replaces."""
 
     def __init__(self, optimizer):
         #: The optimizer of torch.optim that the script has made.
         self.optimizer = optimizer
-        super().__setstate__({})  # hooks alone: the groups and the state are those of `optimizer`
+        super().__setstate__({})  # only hooks: the groups and the state are those of `optimizer`
 
     @property
     def param_groups(self):
-        """Those of the optimizer of torch.optim."""
+        """The parameter groups of the torch.optim optimizer."""
         return self.optimizer.param_groups
 
     @property
     def state(self):
-        """That of the optimizer of torch.optim."""
+        """The state of the torch.optim optimizer."""
         return self.optimizer.state
 
     @property
     def defaults(self):
-        """Those of the optimizer of torch.optim."""
+        """The defaults of the torch.optim optimizer."""
         return self.optimizer.defaults
 
     def add_param_group(self, param_group):
-        """Adds a group to the optimizer of torch.optim, on all workers before the same step: of parameters of the module that
-        had `requires_grad` when the training began, and that no group has yet.
-        Errors: ConfigError, for other parameters."""
+        """Adds a group to the torch.optim optimizer, on all workers before the same step. Its parameters belong to the
+        module, had `requires_grad` when the training began, and are in no group yet.
+        Errors: ConfigError for other parameters."""
         given = param_group["params"]
         if isinstance(given, (set, frozenset)):
             raise ConfigError("the parameters of a group are in a set, whose order differs between workers: pass a list")
@@ -202,15 +204,15 @@ class StandIn(torch.optim.Optimizer):
                           "state_dict(), or that of the job")
 
     def state_dict(self):
-        """That of the optimizer of torch.optim."""
+        """The state dict of the torch.optim optimizer."""
         return self.optimizer.state_dict()
 
     def load_state_dict(self, state):
-        """Gives the optimizer of torch.optim a state that `state_dict` has returned."""
+        """Loads a state that `state_dict` has returned into the torch.optim optimizer."""
         self.optimizer.load_state_dict(state)
 
     def saved_with(self, module):
-        """Copies of the states of the module that it trains, and of its own."""
+        """Returns copies of the states of the trained module and of the optimizer."""
         values = {name: value.detach().clone() if torch.is_tensor(value) else copy.deepcopy(value)
                   for name, value in module.state_dict().items()}
         return {"module": values, "optimizer": copy.deepcopy(self.optimizer.state_dict())}
