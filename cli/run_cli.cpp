@@ -133,6 +133,9 @@ int parse_and_print(int argc, char** argv, const Handlers& handlers) {
     if (std::ferror(stdout) == 0) {
       throw;
     }
+    if (error.code() == std::errc::broken_pipe) {
+      return exit_status::failure;  // the reader has seen enough, as `head` has
+    }
     throw DataError(fmt::format("cannot write standard output: {}", error.code().message()));
   }
 }
