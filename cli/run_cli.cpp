@@ -125,6 +125,15 @@ std::optional<Launch> launch_if_any() {
   }
 }
 
+/// The exit status where the reader of standard output has seen enough, as `head` has. Errors:
+/// DataError, in every other case.
+int output_failed(std::error_code code) {
+  if (code == std::errc::broken_pipe) {
+    return exit_status::failure;
+  }
+  throw DataError(fmt::format("cannot write standard output: {}", code.message()));
+}
+
 /// Text that does not fit into the buffer of the stream is written at once.
 int parse_and_print(int argc, char** argv, const Handlers& handlers) {
   try {
@@ -133,10 +142,7 @@ int parse_and_print(int argc, char** argv, const Handlers& handlers) {
     if (std::ferror(stdout) == 0) {
       throw;
     }
-    if (error.code() == std::errc::broken_pipe) {
-      return exit_status::failure;  // the reader has seen enough, as `head` has
-    }
-    throw DataError(fmt::format("cannot write standard output: {}", error.code().message()));
+    return output_failed(error.code());
   }
 }
 
@@ -150,10 +156,7 @@ int run_cli(int argc, char** argv, const Handlers& handlers) {
   std::signal(SIGXFSZ, SIG_IGN);
   const auto run = [&] {
     const int status = parse_and_print(argc, argv, handlers);
-    if (std::fflush(stdout) != 0) {
-      throw DataError(fmt::format("cannot write standard output: {}", std::strerror(errno)));
-    }
-    return status;
+    return std::fflush(stdout) == 0 ? status : output_failed({errno, std::generic_category()});
   };
   const auto launch = launch_if_any();
   return launch ? guarded_rank(*launch, run) : guarded(run);

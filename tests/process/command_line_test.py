@@ -117,6 +117,12 @@ class CommandLine(unittest.TestCase):
         ran = subprocess.run(closed, stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(ran.returncode, 2)
         self.assertEqual(ran.stderr, "syncopate: cannot write standard output: Bad file descriptor\n")
+        reader, writer = os.pipe()
+        os.close(reader)  # as `head` does, once it has its lines
+        ran = subprocess.run([self.program, "schemes"], stdout=writer, stderr=subprocess.PIPE, text=True, check=False,
+                             restore_signals=False)  # else a signal ends it
+        os.close(writer)
+        self.assertEqual((ran.returncode, ran.stderr), (1, ""))
 
     def test_a_key_of_40_000_dots_is_a_line_and_no_signal(self):
         deep = self.prefix / "deep.toml"
