@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "telemetry/member_status.hpp"
+
 namespace syncopate {
 
 void Liveness::joined(NodeId node, TimePoint now) {
