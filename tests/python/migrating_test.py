@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Goal:   the scripts of docs/guides/migrating.md run: those of the other side as far as their framework is here, ours all.
-Method: each is cut out of the page and run by two workers, which learn the line y = 2x + 1. Moves that change one
+"""Goal:   the scripts of docs/guides/migrating.md and from-mpi.md run: those of the other side as far as their framework is here, ours all.
+Method: each is cut out of its page and run by two workers, which learn the line y = 2x + 1. Moves that change one
         word or one import are made by changing that in the script before.
 """
 import pathlib
@@ -11,7 +11,7 @@ import torch
 
 from script_cases import SYNCOPATE, ScriptTest, reference
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs/guides/migrating.md"
+PAGES = [pathlib.Path(__file__).parents[2] / "docs/guides" / page for page in ("migrating.md", "from-mpi.md")]
 LOSS = re.compile(r"^\[worker (\d)\] worker \1 of 2: loss ([0-9.]+)$", re.MULTILINE)
 # What each part of the page moves from, by the module that its script before imports.
 PARTS = {"DistributedDataParallel": "torch.nn.parallel", "Horovod": "horovod.torch", "MXNet's KVStore": "mxnet",
@@ -21,7 +21,8 @@ PARTS = {"DistributedDataParallel": "torch.nn.parallel", "Horovod": "horovod.tor
 def parts_of_page():
     """The scripts before and after, by the heading of their part."""
     found = {}
-    for part in re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         snippets = re.findall(r"^```python\n(.*?)^```", part, re.DOTALL | re.MULTILINE)
         if snippets:
             found[part.splitlines()[0]] = snippets
