@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
@@ -14,29 +16,28 @@ namespace syncopate::cli {
 namespace {
 
 void expect_new_names(const std::filesystem::path& file, const ClusterFile& cluster,
-                      const std::vector<ProfiledDevice>& devices) {
-  for (const ProfiledDevice& device : devices) {
+                      const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
     if (std::any_of(cluster.devices.begin(), cluster.devices.end(),
-                    [&](const DeviceProfile& one) { return one.name == device.name; })) {
+                    [&](const DeviceProfile& one) { return one.name == name; })) {
       throw ConfigError(fmt::format(
           "{} has a device {} already; remove its [[devices]] table to measure it again",
-          file.string(), device.name));
+          file.string(), name));
     }
   }
 }
 
-/// What comes before the devices of this machine.
-std::string text_before(const ProfileCommand& command, const std::vector<ProfiledDevice>& devices) {
-  if (!is_there(command.out)) {
-    return fmt::format(
-        "# Written by `syncopate profile`. Train as on these devices:\n"
-        "# syncopate train --virtual-time --cluster {}\n",
-        command.out.string());
+std::vector<std::string> names_of(const std::vector<ProfiledDevice>& devices) {
+  std::vector<std::string> names;
+  for (const ProfiledDevice& device : devices) {
+    names.push_back(device.name);
   }
-  expect_target(command);
-  expect_new_names(command.out, read_cluster_file(command.out), devices);
-  return read_file(command.out);
+  return names;
 }
+
+constexpr const char* head_of_file =
+    "# Written by `syncopate profile`. Train as on these devices:\n"
+    "# syncopate train --virtual-time --cluster THIS_FILE\n";
 
 }  // namespace
 
@@ -55,16 +56,31 @@ double jitter_of(std::vector<double> seconds) {
   return std::min(std::sqrt(squares / count) / mean, most);
 }
 
-void expect_target(const ProfileCommand& command) {
+std::string profile_name(std::string host, const std::string& device) {
+  std::string name = std::move(host) + "-" + device;
+  std::replace_if(
+      name.begin(), name.end(),
+      [](unsigned char character) { return std::isalnum(character) == 0 && character != '.'; },
+      '-');
+  return name;
+}
+
+void expect_target(const ProfileCommand& command, const std::vector<std::string>& names) {
   if (command.out.empty() || !is_there(command.out)) {
     return;
+  }
+  if (!std::filesystem::is_regular_file(command.out)) {
+    throw ConfigError(
+        fmt::format("{} is no regular file; choose another name, or leave out --out to print "
+                    "the devices",
+                    command.out.string()));
   }
   if (!command.add) {
     throw ConfigError(fmt::format(
         "{} exists; choose another file, or --add to add the devices of this machine to it",
         command.out.string()));
   }
-  read_cluster_file(command.out);
+  expect_new_names(command.out, read_cluster_file(command.out), names);
 }
 
 std::string device_tables(const ProfileCommand& command,
@@ -73,7 +89,7 @@ std::string device_tables(const ProfileCommand& command,
   for (const ProfiledDevice& device : devices) {
     text += fmt::format(
         "\n# {}, mini-batches of {}, {} CPU thread{}\n"
-        "[[devices]]\nname = \"{}\"\ncount = {}\nsamples_per_second = {:.1f}\njitter = {:.3f}\n",
+        "[[devices]]\nname = \"{}\"\ncount = {}\nsamples_per_second = {:.6g}\njitter = {:.3f}\n",
         command.network, command.batch_size, command.threads, command.threads == 1 ? "" : "s",
         device.name, device.count, device.samples_per_second, device.jitter);
   }
@@ -81,8 +97,15 @@ std::string device_tables(const ProfileCommand& command,
 }
 
 void write_profiles(const ProfileCommand& command, const std::vector<ProfiledDevice>& devices) {
-  const std::string before = text_before(command, devices);
-  write_file(command.out, before + device_tables(command, devices));
+  expect_target(command, names_of(devices));
+  const bool adds = is_there(command.out);
+  const std::filesystem::path file = adds ? std::filesystem::canonical(command.out) : command.out;
+  const auto mode =
+      adds ? static_cast<unsigned>(std::filesystem::status(file).permissions()) : readable_by_all;
+  const std::string text =
+      (adds ? read_file(file) : head_of_file) + device_tables(command, devices);
+  parse_cluster_file(text, command.out);
+  write_file(file, text, mode);
 }
 
 }  // namespace syncopate::cli

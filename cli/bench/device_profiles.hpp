@@ -37,12 +37,18 @@ double jitter_of(std::vector<double> seconds);
 std::string device_tables(const ProfileCommand& command,
                           const std::vector<ProfiledDevice>& devices);
 
-/// Before anything is measured. Errors: ConfigError, for a file that is there where the command
-/// does not say to add, and for one that is no cluster file; DataError.
-void expect_target(const ProfileCommand& command);
+/// The name of a device in a cluster file: that of its host and its own, without what TOML takes
+/// for syntax.
+std::string profile_name(std::string host, const std::string& device);
 
-/// Writes a cluster file with these devices, or adds them to the one that is there.
-/// Errors: as `expect_target`; also ConfigError, for a device whose name the file has already.
+/// Before anything is measured. Errors: ConfigError, for a file that is there where the command
+/// does not say to add, for one that is no cluster file, and for one that has a device of these
+/// names; DataError.
+void expect_target(const ProfileCommand& command, const std::vector<std::string>& names);
+
+/// Writes a cluster file with these devices, or adds them to the one that is there, which a link
+/// may name. Errors: as `expect_target`; also ConfigError, where the result is no cluster file: the
+/// file is then as before.
 void write_profiles(const ProfileCommand& command, const std::vector<ProfiledDevice>& devices);
 
 }  // namespace syncopate::cli

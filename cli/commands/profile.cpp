@@ -33,6 +33,9 @@ ProfileCommand profile_command_of(const CLI::App& app) {
     command.effort.seconds = value_of("--seconds", [&] { return seconds_in(*text); });
   }
   command.out = given(app, "--out").value_or("");
+  if (command.out == "-") {
+    command.out.clear();
+  }
   command.add = app.count("--add") > 0;
   if (command.add && command.out.empty()) {
     throw ConfigError("--add needs --out, the cluster file to which it adds devices");

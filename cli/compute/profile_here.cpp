@@ -31,9 +31,7 @@ ProfiledDevice profile(const ProfileCommand& command, const std::string& device)
                                                     .threads = command.threads,
                                                     .image_size = command.image_size});
   const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-  std::string name = fmt::format("{}-{}", host_name(), device);
-  std::replace(name.begin(), name.end(), ':', '-');
-  return {.name = std::move(name),
+  return {.name = profile_name(host_name(), device),
           .count = device == "cpu" ? workers_of_cores(command.threads) : 1,
           .samples_per_second = static_cast<double>(command.batch_size * seconds.size()) / all,
           .jitter = jitter_of(seconds)};
@@ -42,9 +40,14 @@ ProfiledDevice profile(const ProfileCommand& command, const std::string& device)
 }  // namespace
 
 int profile_here(const ProfileCommand& command) {
-  expect_target(command);
+  const std::vector<std::string> available = torch_backend::available_devices();
+  std::vector<std::string> names;
+  for (const std::string& device : available) {
+    names.push_back(profile_name(host_name(), device));
+  }
+  expect_target(command, names);
   std::vector<ProfiledDevice> devices;
-  for (const std::string& device : torch_backend::available_devices()) {
+  for (const std::string& device : available) {
     devices.push_back(profile(command, device));
   }
   if (command.out.empty()) {

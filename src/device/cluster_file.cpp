@@ -66,10 +66,9 @@ LinkProfile read_link(const TomlTable& table) {
   return link;
 }
 
-}  // namespace
+constexpr const char* title = "a cluster file";
 
-ClusterFile read_cluster_file(const std::filesystem::path& path) {
-  const TomlTable table = TomlTable::read(path, "a cluster file");
+ClusterFile cluster_in(const TomlTable& table, const std::filesystem::path& path) {
   table.allow({"name", "batch_samples", "devices", "pauses", "link"});
   ClusterFile cluster;
   cluster.name = table.text("name").value_or(path.stem().string());
@@ -91,6 +90,16 @@ ClusterFile read_cluster_file(const std::filesystem::path& path) {
     cluster.link = read_link(*link);
   }
   return cluster;
+}
+
+}  // namespace
+
+ClusterFile read_cluster_file(const std::filesystem::path& path) {
+  return cluster_in(TomlTable::read(path, title), path);
+}
+
+ClusterFile parse_cluster_file(std::string_view text, const std::filesystem::path& path) {
+  return cluster_in(TomlTable::parse(text, path.string(), title), path);
 }
 
 }  // namespace syncopate

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device/device_profile.hpp"
@@ -44,5 +45,7 @@ struct ClusterFile {
 /// is suggested), a wrong type, a missing or contradictory time, a value out of range, no device.
 /// DataError: the file cannot be read.
 ClusterFile read_cluster_file(const std::filesystem::path& path);
+/// The same of a text that `path` is going to have. Errors: ConfigError.
+ClusterFile parse_cluster_file(std::string_view text, const std::filesystem::path& path);
 
 }  // namespace syncopate

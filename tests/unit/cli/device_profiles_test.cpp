@@ -74,6 +74,41 @@ TEST_F(DeviceProfilesTest, LeavesAFileThatIsNoClusterFile) {
   EXPECT_EQ(read_file(command_.out), "hello");
 }
 
+TEST_F(DeviceProfilesTest, LeavesAFileThatTheDevicesDoNotFitInto) {
+  command_.add = true;
+  for (const std::string before :
+       {"devices = [{ name = \"a\", samples_per_second = 100.0 }]\n",
+        "[[devices]]\nname = \"a\"\ncount = 1022\nsamples_per_second = 100.0\n"}) {
+    write_file(command_.out, before);
+    EXPECT_THAT(syncopate::refusal([&] { write_profiles(command_, measured); }),
+                HasSubstr("mine.toml:"));
+    EXPECT_EQ(read_file(command_.out), before);
+  }
+  const ProfileCommand folder{.out = folder_, .add = true};
+  EXPECT_THAT(syncopate::refusal([&] { write_profiles(folder, measured); }),
+              HasSubstr("is no regular file"));
+}
+
+TEST_F(DeviceProfilesTest, ChangesTheFileThatALinkNames) {
+  const std::filesystem::path real = folder_ / "real.toml";
+  write_profiles({.out = real}, {measured[0]});
+  std::filesystem::permissions(
+      real, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  std::filesystem::create_symlink("real.toml", command_.out);
+  command_.add = true;
+  write_profiles(command_, {measured[1]});
+  EXPECT_TRUE(std::filesystem::is_symlink(command_.out));
+  EXPECT_EQ(read_cluster_file(real).devices.size(), 5);
+  EXPECT_EQ(std::filesystem::status(real).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+}
+
+TEST_F(DeviceProfilesTest, ANameHoldsNothingThatTomlReads) {
+  EXPECT_EQ(profile_name("a\"b c", "cuda:0"), "a-b-c-cuda-0");
+  write_profiles(command_, {{.name = "slow", .samples_per_second = 0.04}});
+  EXPECT_NEAR(read_cluster_file(command_.out).devices[0].samples_per_second(), 0.04, 1e-4);
+}
+
 TEST_F(DeviceProfilesTest, TheSlowestPercentIsNoJitter) {
   EXPECT_EQ(jitter_of({}), 0);
   EXPECT_EQ(jitter_of({0.5}), 0);
