@@ -2,7 +2,7 @@
 
     import syncopate_torch as syncopate
 
-        job = syncopate.init(scheme="esync")                    # with syncopate run, mpirun, srun, torchrun, or none
+    job = syncopate.init(scheme="esync")                    # with syncopate run, mpirun, srun, torchrun, or none
     data = job.partition_dataset(dataset, batch_size=64)    # every sample once an epoch, over all workers
     job.broadcast_parameters(model)
     optimizer = job.DistributedOptimizer(optimizer, model)  # any optimizer of torch.optim, every scheme

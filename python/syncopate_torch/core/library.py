@@ -1,4 +1,5 @@
 """The functions of syncopate.h through ctypes, which releases the interpreter lock while a function runs."""
+import collections.abc
 import ctypes
 import os
 import pathlib
@@ -238,12 +239,23 @@ def version():
 
 
 def text(value):
-    return None if value is None else str(value).encode()
+    """Converts a value to a text of C. Errors: ConfigError for one that C cannot hold."""
+    if value is None:
+        return None
+    try:
+        encoded = str(value).encode()
+    except UnicodeEncodeError:
+        encoded = b"\0"
+    if b"\0" in encoded:
+        raise ConfigError(f"expected a text without a NUL and in valid Unicode, found {str(value)!a:.80}")
+    return encoded
 
 
 def options(named):
     """Returns an array of the options in a dict, and its length. Errors: ConfigError for an option without a value."""
-    named = named or {}
+    named = {} if named is None else named
+    if not isinstance(named, collections.abc.Mapping):
+        raise ConfigError(f"options are a dict, such as {{'local-steps': 4}}, found {named!r:.80}")
     for name, value in named.items():
         if value is None:
             raise ConfigError(f"option {name} has the value None: give it one, or leave it out for its default")

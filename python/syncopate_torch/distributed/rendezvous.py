@@ -179,7 +179,10 @@ def job_across_hosts(scheme, options, timeout):
     """Joins the job of ranks that may be on several hosts and find each other as in torch.distributed: by RANK,
     WORLD_SIZE, MASTER_ADDR and MASTER_PORT, from any launcher. Returns None if they are on one host, or are not
     numbered."""
-    if "SYNCOPATE_COORDINATOR" in os.environ or not _OF_ENV.issubset(os.environ):
+    if "SYNCOPATE_COORDINATOR" in os.environ:
+        return None
+    _expect_whole_env()
+    if not _OF_ENV.issubset(os.environ):
         return None
     if os.environ["WORLD_SIZE"] in ("1", os.environ.get("LOCAL_WORLD_SIZE")):
         return None
@@ -193,6 +196,19 @@ def job_across_hosts(scheme, options, timeout):
     job = _join_by_store(distributed.PrefixStore(f"syncopate-job-{number}", store), rank, size, close, scheme, options, timeout)
     _jobs = number + 1  # not after a failed join: the other ranks may still wait in that job
     return job
+
+
+def _expect_whole_env():
+    """Errors: ConfigError where only some of the variables are set that number the ranks of several processes."""
+    if "LOCAL_WORLD_SIZE" in os.environ or not {"RANK", "WORLD_SIZE"} & set(os.environ):
+        return
+    lacking = sorted(_OF_ENV - set(os.environ))
+    if lacking and os.environ.get("WORLD_SIZE") != "1":
+        raise ConfigError(f"the environment numbers the ranks of several processes, but lacks {', '.join(lacking)}: set "
+                          "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or start the script by syncopate run or torchrun")
+    size, rank = os.environ["WORLD_SIZE"], os.environ["RANK"]
+    if not (size.isdecimal() and rank.isdecimal() and int(rank) < int(size)):
+        raise ConfigError(f"expected RANK from 0 on below WORLD_SIZE, found RANK={rank} and WORLD_SIZE={size}")
 
 
 def _join_by_store(store, rank, size, close, scheme=None, options=None, timeout=0.0):

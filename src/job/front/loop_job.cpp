@@ -52,8 +52,13 @@ GivenOptions options_of(const InitOptions& options, const GivenOptions& of_comma
 }  // namespace
 
 GivenOptions given_in(const std::string& scheme, GivenOptions options) {
-  if (!scheme.empty()) {
-    options["scheme"] = scheme;
+  if (scheme.empty()) {
+    return options;
+  }
+  const auto [found, added] = options.emplace("scheme", scheme);
+  if (!added && found->second != scheme) {
+    throw ConfigError(fmt::format("scheme is {}, but {} among the options; give it in one place",
+                                  scheme, found->second));
   }
   return options;
 }

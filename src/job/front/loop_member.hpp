@@ -18,7 +18,7 @@
 
 namespace syncopate {
 
-/// The options of a program, the scheme among them.
+/// The options of a program, the scheme among them. Errors: ConfigError, for two schemes.
 GivenOptions given_in(const std::string& scheme, GivenOptions options);
 
 /// Leaves an object of a job alone, for good: in a forked process its destructor would wait for
