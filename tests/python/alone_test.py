@@ -13,6 +13,7 @@ import sys
 import unittest
 import warnings
 import weakref
+from unittest import mock
 
 import torch
 from torch.nn import functional
@@ -301,6 +302,24 @@ class Alone(AloneTest):
         optimizer = syncopate.Job().DistributedOptimizer(self.sgd, self.network, batch_size=64)
         with self.refused("from 0 to 4294967295 samples"):
             optimizer.step(weight=-1)
+
+
+    def test_arguments_of_init_that_the_library_cannot_take(self):
+        for arguments, says in ((("esync", {"scheme": "ssgd"}), "scheme is esync, but ssgd among the options"),
+                                (("esync", "pacing"), "options are a dict"), (("esync\0x",), "without a NUL"),
+                                (("\ud800",), "without a NUL and in valid Unicode"), (("ssgd", {"seed\0": 1}), "without a NUL")):
+            with self.subTest(arguments), self.refused(says):
+                syncopate.init(*arguments)
+
+    def test_an_environment_that_numbers_only_some(self):
+        rank = {"RANK": "0", "WORLD_SIZE": "2"}
+        whole = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+        for environment, says in ((rank, "lacks MASTER_ADDR, MASTER_PORT"), ({"WORLD_SIZE": "2"}, "lacks MASTER_ADDR, MASTER_PORT, RANK"),
+                                  ({**rank, **whole, "RANK": "2"}, "found RANK=2 and WORLD_SIZE=2"),
+                                  ({**rank, **whole, "RANK": "-1"}, "found RANK=-1"),
+                                  ({**rank, **whole, "WORLD_SIZE": "0"}, "found RANK=0 and WORLD_SIZE=0")):
+            with self.subTest(environment), mock.patch.dict(os.environ, environment), self.refused(says):
+                syncopate.init("ssgd")
 
 
 class Launchers(unittest.TestCase):
