@@ -4,6 +4,7 @@
 #include "job/abi/c_calls.hpp"
 #include "job/abi/callback_replica.hpp"
 #include "job/abi/objects.hpp"
+#include "telemetry/json_lines.hpp"
 
 namespace syncopate::abi {
 namespace {
@@ -34,7 +35,7 @@ std::unique_ptr<syncopate_training> start(syncopate_job* job, const syncopate_re
 
 syncopate_scheme_traits describe(syncopate_job& job, const LoopScheme& scheme) {
   const SchemeTraits& traits = scheme.traits;
-  job.options = nlohmann::json(scheme.options).dump();
+  job.options = json_text(scheme.options);
   return {.size = 0,
           .scheme = scheme.name.data(),
           .options = job.options.c_str(),
