@@ -322,6 +322,12 @@ class Alone(AloneTest):
                 syncopate.init("ssgd")
 
 
+    def test_an_environment_of_one_rank_is_a_job_of_one(self):
+        for environment in ({"WORLD_SIZE": "1"}, {"RANK": "0"}, {"RANK": "0", "WORLD_SIZE": "1"}):
+            with self.subTest(environment), mock.patch.dict(os.environ, environment), syncopate.init("ssgd") as job:
+                self.assertEqual((job.rank, job.size), (0, 1))
+
+
 class Launchers(unittest.TestCase):
     def test_the_first_host_is_named_where_it_is_known(self):
         of_mpirun = {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}

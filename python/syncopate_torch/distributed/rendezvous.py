@@ -200,13 +200,14 @@ def job_across_hosts(scheme, options, timeout):
 
 def _expect_whole_env():
     """Errors: ConfigError where only some of the variables are set that number the ranks of several processes."""
-    if "LOCAL_WORLD_SIZE" in os.environ or not {"RANK", "WORLD_SIZE"} & set(os.environ):
+    size = os.environ.get("WORLD_SIZE", "1")
+    if size == "1" or "LOCAL_WORLD_SIZE" in os.environ:
         return
     lacking = sorted(_OF_ENV - set(os.environ))
-    if lacking and os.environ.get("WORLD_SIZE") != "1":
+    if lacking:
         raise ConfigError(f"the environment numbers the ranks of several processes, but lacks {', '.join(lacking)}: set "
                           "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or start the script by syncopate run or torchrun")
-    size, rank = os.environ["WORLD_SIZE"], os.environ["RANK"]
+    rank = os.environ["RANK"]
     if not (size.isdecimal() and rank.isdecimal() and int(rank) < int(size)):
         raise ConfigError(f"expected RANK from 0 on below WORLD_SIZE, found RANK={rank} and WORLD_SIZE={size}")
 
