@@ -21,7 +21,7 @@ struct SchemeColour {
   std::string_view colour;
 };
 
-/// Groups of a comparison that are no schemes: the fast devices alone, and the upper bound.
+/// Groups of a comparison that are no schemes: only the fast devices, and the upper bound.
 constexpr std::array<SchemeColour, 2> baselines{{{"ssgd-fast", "#404040"}, {"limit", "#000000"}}};
 
 /// The place in this list also determines dash, marker and pattern.

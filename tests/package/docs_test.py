@@ -193,7 +193,6 @@ class Site(unittest.TestCase):
             text = re.sub(r"<script.*?</script>|<[^>]+>", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
             self.assertEqual(re.findall(r".*(?:`|:\w+:\w+:|embed|\bv0\b|\\ ).*", text), [], path.name)
 
-
     def test_every_page_is_in_the_navigation(self):
         front = (self.pages / "README.html").read_text(encoding="utf-8")
         for path in (SOURCE / "docs").glob("*/*.md"):

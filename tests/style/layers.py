@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A folder includes or imports only folders below it, each outside library has one home, and headers stand alone.
+"""A folder includes or imports only folders below it, each outside library has one home, each header compiles by itself.
 
 The order is that of the architecture page: what stands low knows nothing of what stands on it.
 """

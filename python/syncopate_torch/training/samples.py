@@ -47,8 +47,8 @@ class ShareSampler(Uncopyable, Sampler):
         self._named = 0  # an epoch that `set_epoch` has set during another one
         self._of_earlier_job = False  # the position comes from an earlier job, until a loop over a ShareLoader begins
         self._length = None  # of an epoch: its number, steps and samples
-        # Of the current iteration: the worker's steps before it, its position in the epoch, and the steps it has taken;
-        # None once an optimizer step follows.
+        # The current iteration: the worker's steps before it, its position in the epoch, and the steps that it has
+        # taken; None once an optimizer step follows.
         self._steps_before, self._first, self._taken = 0, 0, None
         self._again = collections.deque()  # taken steps that the next iteration takes first
         self._drained = False  # the share has no more samples in its epoch
