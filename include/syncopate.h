@@ -335,8 +335,8 @@ SYNCOPATE_API void syncopate_memory_release(syncopate_memory *memory);
 
 /* The program's own model and optimizer, which the scheme trains.
  *
- * Callbacks run while the program is inside syncopate_training_start, `_begin_pass`, `_step`, `_finish` or `_close`,
- * one at a time, on a thread of the library. They may call only syncopate_memory_release. A callback that can fail
+ * Callbacks run while the program is inside syncopate_training_start, `_begin_pass`, `_step`, `_take_replica`, `_finish`
+ * or `_close`, on the thread of that call. They may call only syncopate_memory_release. A callback that can fail
  * returns NULL, or the reason of its failure, which stays valid until the next callback; training then ends with that
  * message. */
 typedef struct syncopate_replica {

@@ -15,8 +15,8 @@ using SharedMemory = std::shared_ptr<float>;
 /// The model that a job's scheme trains: the flat float32 vectors of a program's model, and a step
 /// of its optimizer.
 ///
-/// Thread: the members are called while the program is inside a call of `Training`, one at a time,
-///         on a thread of the library.
+/// Thread: the members are called while the program is inside a call of `Training`, on the thread
+///         of that call.
 /// Errors: an exception of a member ends the job, and that call of `Training` rethrows it.
 class Replica {
  public:

@@ -16,6 +16,10 @@ void ask(std::function<bool()> requested) {
   asked() = std::move(requested);
 }
 
+bool is_asked() {
+  return asked() != nullptr;
+}
+
 bool is_requested() {
   return asked() && asked()();
 }

@@ -7,36 +7,41 @@
 #include "base/mutex.hpp"
 #include "base/time.hpp"
 
-/// How a program that embeds the library ends a wait for others: a library has no signal handler of
-/// its own, and the interpreter of a script, say, runs those of the script between its own steps.
+/// Lets a program that embeds the library interrupt a wait for other workers. The library has no
+/// signal handler of its own, and an interpreter runs the handlers of a script only between its own
+/// steps. So a waiting thread regularly asks a function of the program.
 namespace syncopate::interruption {
 
-/// A wait asks this often, for the first time after as long: one that ends sooner is not
+/// The interval at which a wait asks; it first asks after one interval, so a shorter wait is not
 /// interrupted.
 constexpr Duration every = std::chrono::seconds(1);
 
-/// From now on waits of the calling thread ask `requested`, which holds no mutex of theirs, and end
-/// once it is true. Empty: they ask nobody, as at first.
+/// From now on waits of the calling thread call `requested`, without holding their mutex, and end
+/// once it returns true. Empty: they are not interrupted, as at first.
 void ask(std::function<bool()> requested);
 
-/// Of the error that an interrupted wait ends by.
+/// The message of the error that ends an interrupted wait.
 inline constexpr const char* reason =
     "the program was interrupted while it waited for the other workers";
 
-/// A wait was ended in this way.
+/// A wait was interrupted.
 class Interrupted : public Cancelled {
  public:
   Interrupted() : Cancelled(reason) {}
 };
 
-/// Asks. False in a thread that has not called `ask`.
+/// True in a thread that has called `ask`, until it calls it with an empty function.
+bool is_asked();
+
+/// Asks the thread's function. False in a thread that has not called `ask`.
 bool is_requested();
 
-/// Errors: Interrupted, if it is.
+/// Errors: Interrupted if `is_requested()`.
 void throw_if_requested();
 
-/// Waits until `ready`, which is called under the mutex. False: the wait is interrupted. Returns
-/// with the mutex. The analysis does not follow a mutex through a reference.
+/// Waits until `ready()`, which is called under the mutex, is true. Returns false if the wait is
+/// interrupted. The caller holds the mutex afterwards. Clang's analysis does not follow a mutex
+/// through a reference.
 template <class Ready>
 bool wait(MutexLock& lock, std::condition_variable& changed,
           const Ready& ready) NO_THREAD_SAFETY_ANALYSIS {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/interruption.hpp"
 #include "transport/tags.hpp"
 #include "wire/control.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr Duration abort_limit = std::chrono::seconds(3);
 constexpr Duration leaving_limit = std::chrono::seconds(10);
-/// For how long a member counts as standing by, or as waiting, after it has said so.
+/// Time for which a member counts as standing by, or as waiting, after it has reported this.
 constexpr Duration recent = 2 * std::max(MemberLink::stand_by_every, Waits::alive_every);
 
 void post_to_coordinator(Transport& transport, const wire::ToCoordinator& message) {
@@ -222,23 +223,23 @@ void MemberLink::wait_until(const std::function<bool()>& ready) {
     const MutexLock lock(mutex_);
     return ready();
   };
-  // Asked before the first wait: an earlier one may have taken the notification.
+  // Checks before the first wait: an earlier wait may have taken the notification.
   while (!is_ready()) {
     wait_standing_by(*changed_, no_deadline);
   }
 }
 
-void MemberLink::stands_by() {
-  stood_by_ = world_.now();
-}
-
-/// False at the deadline.
+/// Returns false at the deadline.
 bool MemberLink::wait_standing_by(Event& event, TimePoint deadline) {
+  const TimePoint begun = world_.now();
   for (;;) {
     stands_by();
     const TimePoint until = std::min(deadline, world_.now() + stand_by_every);
     if (event.wait(until)) {
       return true;
+    }
+    if (world_.now() - begun >= interruption::every) {
+      interruption::throw_if_requested();
     }
     if (until == deadline) {
       return false;
@@ -246,27 +247,26 @@ bool MemberLink::wait_standing_by(Event& event, TimePoint deadline) {
   }
 }
 
-Message MemberLink::receive_standing_by(NodeId from, Tag tag) {
+template <class Attempt>
+auto MemberLink::until_received(const Attempt& attempt) {
   for (;;) {
     stands_by();
     try {
-      return world_.transport().receive(from, tag, world_.now() + stand_by_every);
+      return attempt(world_.now() + stand_by_every);
     } catch (const TimedOut&) {
       check();
     }
   }
 }
 
+Message MemberLink::receive_standing_by(NodeId from, Tag tag) {
+  return until_received(
+      [&](TimePoint until) { return world_.transport().receive(from, tag, until); });
+}
+
 void MemberLink::receive_standing_by(NodeId from, Tag tag, std::span<std::byte> into) {
   const auto receive = world_.transport().start_receive(from, tag, into);
-  for (;;) {
-    stands_by();
-    try {
-      return receive->wait(world_.now() + stand_by_every);
-    } catch (const TimedOut&) {
-      check();
-    }
-  }
+  until_received([&](TimePoint until) { return receive->wait(until); });
 }
 
 void MemberLink::report(const wire::Evaluation& evaluation) {
@@ -333,7 +333,7 @@ bool MemberLink::all_finished() const {
 }
 
 bool MemberLink::await_more(std::size_t known, TimePoint deadline) {
-  // Asked before the first wait, and after the last: a notification may have been another's.
+  // Checked before the first wait and after the last: another wait may take the notification.
   const auto is_ready = [&] { return lost().size() > known || all_finished(); };
   while (!is_ready()) {
     if (!wait_standing_by(*changed_, deadline)) {
@@ -381,10 +381,6 @@ void MemberLink::end_tasks() {
 
 bool MemberLink::is_recent(TimePoint sign) const {
   return sign != TimePoint::min() && world_.now() - sign < recent;
-}
-
-void MemberLink::waits() {
-  waited_ = world_.now();
 }
 
 void MemberLink::send_heartbeats() {
@@ -474,7 +470,7 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
   }
   changed_->notify();
   if (message.released().restarts()) {
-    heartbeat_now_->notify();  // from here on as in a run that is resumed
+    heartbeat_now_->notify();  // from here on, heartbeats come as in a resumed run
   }
   if (message.has_stop()) {
     stop_requested_->notify();

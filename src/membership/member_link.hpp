@@ -23,9 +23,9 @@
 
 namespace syncopate {
 
-/// Asks the coordinator what the job is, before this node joins: returns the configuration, and the
-/// slot that the coordinator keeps for the node.
-/// Errors: ConfigError: the coordinator refuses; TimedOut, PeerLost; ProtocolError.
+/// Asks the coordinator for the description of the job before this node joins: returns the
+/// configuration, and the slot that the coordinator keeps for the node.
+/// Errors: ConfigError if the coordinator refuses; TimedOut; PeerLost; ProtocolError.
 wire::JobDescription enquire(Transport& transport, const wire::Enquire& enquiry,
                              TimePoint deadline);
 
@@ -66,29 +66,30 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   void set_status_source(std::function<wire::Heartbeat()> source);
   /// The current step makes progress: the next heartbeat reports it. Thread: any.
   void progressed() { ++progress_; }
-  /// This member is free to act, and waits for another one in a way that is not reported, or for
-  /// work: the next heartbeats say so, for a moment. A wait calls it every `stand_by_every`.
+  /// Marks this member as standing by: it does not hang, but waits for work, or for another member
+  /// in a wait that is not reported. The next heartbeats show this for a moment, so a wait calls
+  /// this function every `stand_by_every`.
   /// Thread: any.
-  void stands_by();
+  void stands_by() { stood_by_ = world_.now(); }
   static constexpr Duration stand_by_every = std::chrono::milliseconds(250);
-  /// Receives as the transport does, and stands by until the message comes. Thread: any.
+  /// Receives as the transport does, and stands by until the message arrives. Thread: any.
   Message receive_standing_by(NodeId from, Tag tag);
   void receive_standing_by(NodeId from, Tag tag, std::span<std::byte> into);
   /// The coordinator's reason to end training at the next synchronization; empty: there is none.
   std::optional<std::string> stop_reason() const;
-  /// The moment at which the first such reason came.
+  /// The time at which the first such reason arrived.
   std::optional<TimePoint> stopped_at() const;
-  /// The coordinator ended training because the samples of the job are complete.
+  /// True if the coordinator ended training because the samples of the job are complete.
   bool job_is_complete() const;
   /// Sleeps until `when`, or until the coordinator ends training. Returns false in the second case.
   /// Thread: one. Errors: the error that ended the job.
   bool sleep_unless_stopped(TimePoint when);
   enum class Limit { samples, time };
-  /// Reports that the job has reached a limit. The coordinator then ends training everywhere. The
-  /// model takes no further gradient if its samples are complete, and what is computed if its time
-  /// is over.
+  /// Reports that the job has reached a limit. The coordinator then ends training everywhere. If
+  /// the samples are complete, the model takes no further gradient; if the time is over, it still
+  /// takes gradients that were computed.
   void report_complete(Limit reached);
-  /// This worker's share of the speed of all, as the pacer expects it; empty where it is not known.
+  /// This worker's share of the speed of all, as the pacer expects it; empty if it is not known.
   std::optional<double> speed_share() const;
   /// Throws the error that ended the job, if one has. A task that continues after TimedOut or
   /// PeerLost has to call it: once the job has ended, every blocking call throws such an error.
@@ -96,7 +97,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   /// The workers that the coordinator has dropped since the last call. The view keeps them; to the
   /// transport they are lost. Thread: any.
   std::vector<wire::Dropped> take_dropped();
-  /// The evaluator, which may change; empty where the job has none, or goes on without it. A
+  /// The evaluator, which may change; empty if the job has none, or continues without it. A
   /// handler of `FromCoordinator::kReplaced` learns of a new one. Thread: any.
   std::optional<NodeId> evaluator() const;
   /// Bytes that this node has sent to all evaluators so far. Thread: any.
@@ -104,11 +105,11 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
 
   /// Blocks until every remaining worker has called it as many times as this node.
   void barrier();
-  /// A barrier at which all workers continue at one moment, and with them the pacer's times: at the
-  /// start of a job, and at a round after which replicas are equal. A run that is resumed there
-  /// continues in the same way. `pacer` is the pacer's memory from a checkpoint, on the worker that
-  /// has read one. `on_loss` is called first, and again whenever a worker was dropped in the
-  /// meantime: the members of a group agree in it on their last synchronization. Returns the
+  /// A barrier after which all workers continue at the same moment, from which the pacer's times
+  /// count: at the start of a job, and at a round after which replicas are equal. So a run resumed
+  /// there continues in the same way. `pacer` is the pacer's memory from a checkpoint, on the
+  /// worker that has read one. `on_loss` is called first, and again whenever a worker was dropped
+  /// in the meantime: the members of a group agree in it on their last synchronization. Returns the
   /// pacer's memory; empty in a job that is not paced.
   wire::PacerMemory restart(
       const std::optional<wire::PacerMemory>& pacer = {},
@@ -125,7 +126,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   bool await_more(std::size_t known, TimePoint deadline) override;
 
   Duration report_wait(const LongWait& wait) override;
-  void waits() override;
+  void waits() override { waited_ = world_.now(); }
 
   /// Reports to the coordinator why this node cannot continue, and waits a moment for its answer,
   /// the cause of the failure. Throws that cause, or else `error`.
@@ -156,6 +157,8 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   std::uint64_t arrive(const wire::Arrived& arrived = {});
   void end_tasks();
   bool wait_standing_by(Event& event, TimePoint deadline);
+  template <class Attempt>
+  auto until_received(const Attempt& attempt);
   /// Blocks until `ready`, which is called under the mutex.
   void wait_until(const std::function<bool()>& ready) EXCLUDES(mutex_);
 

@@ -2,10 +2,12 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
 #include "base/errors.hpp"
+#include "base/interruption.hpp"
 #include "base/log.hpp"
 #include "transport/steady_time.hpp"
 
@@ -14,7 +16,7 @@ namespace syncopate {
 /// Keeps the clock of this process beating while it lives.
 class RealWorld::ClockKeeper {
  public:
-  /// The first beat has come when this returns, so no suspension is missed.
+  /// The constructor does the first beat itself, so that no suspension is missed.
   ClockKeeper() : thread_((first_beat(), [this] { beat_until_end(); })) {}
 
   ~ClockKeeper() {
@@ -29,7 +31,7 @@ class RealWorld::ClockKeeper {
   ClockKeeper(const ClockKeeper&) = delete;
   ClockKeeper& operator=(const ClockKeeper&) = delete;
 
-  /// That of this process: its worlds share it, and the last one ends it.
+  /// The keeper of this process: its worlds share it, and the last one ends it.
   static std::shared_ptr<ClockKeeper> shared() {
     static Mutex mutex;
     static std::weak_ptr<ClockKeeper> existing;
@@ -46,7 +48,7 @@ class RealWorld::ClockKeeper {
  private:
   static constexpr std::chrono::milliseconds period{100};
 
-  /// One beats at a time: see `shared`.
+  /// Held by the keeper that beats: one at a time, see `shared`.
   static Mutex& beating() {
     static Mutex mutex;
     return mutex;
@@ -76,10 +78,17 @@ class RealWorld::ClockKeeper {
 
 namespace {
 
-/// The system refuses a longer name.
+/// The system refuses longer names.
 constexpr std::size_t thread_name_length = 15;
 
-/// An error after the end of the node follows from that end, whose reason others report.
+/// A thread whose waits may be interrupted wakes up regularly to check for an interruption.
+TimePoint end_of_slice(TimePoint deadline) {
+  return interruption::is_asked() ? std::min(deadline, steady_now() + interruption::every)
+                                  : deadline;
+}
+
+/// Logs the error that ended a task. An error after the end of its node is only a consequence of
+/// that end, whose reason is reported elsewhere.
 void log_end_of(const std::string& task, const std::exception_ptr& error, bool cancelled) {
   try {
     std::rethrow_exception(error);
@@ -203,12 +212,21 @@ bool RealWorld::is_cancelled() {
 bool RealWorld::wait(MutexLock& lock, std::condition_variable& changed, TimePoint deadline,
                      const std::function<bool()>& ready) {
   bool is_ready = false;
+  const auto has_ended = [&]() REQUIRES(mutex_) { return cancelled_ || (is_ready = ready()); };
   const auto entry = waiting_.insert(&changed);
-  changed.wait_until(lock.native(), to_steady(deadline),
-                     [&]() REQUIRES(mutex_) { return cancelled_ || (is_ready = ready()); });
+  bool interrupted = false;
+  while (!changed.wait_until(lock.native(), to_steady(end_of_slice(deadline)), has_ended) &&
+         !interrupted && now() < deadline) {
+    lock.unlock();
+    interrupted = interruption::is_requested();
+    lock.lock();
+  }
   waiting_.erase(entry);
   if (cancelled_) {
     std::rethrow_exception(cancelled_);
+  }
+  if (interrupted && !is_ready) {
+    throw interruption::Interrupted();
   }
   return is_ready;
 }

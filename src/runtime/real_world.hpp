@@ -14,8 +14,8 @@ namespace syncopate {
 
 /// The world of a real node: threads, the steady clock, and the transport it is given.
 ///
-/// Clock:   stands still while this process is suspended (`AwakeClock`), so that its deadlines are
-///          extended by its own absence.
+/// Clock:   stands still while this process is suspended (`AwakeClock`), so that a suspension
+///          extends the process's deadlines.
 /// Threads: every task is a thread of its own, named after the task (the system keeps 15 letters).
 /// Lifetime: tasks, each of which waits for its end when it is destroyed, and events are destroyed
 ///           before their world; the world destroys the transport.
@@ -36,8 +36,8 @@ class RealWorld final : public World {
   class FlagEvent;
 
   bool is_cancelled();
-  /// Waits until `ready`, which is called under the mutex. False at the deadline.
-  /// Errors: the error that `cancel` received.
+  /// Waits until `ready`, which is called under the mutex. Returns false at the deadline.
+  /// Errors: the error that `cancel` received; Interrupted (`interruption`).
   bool wait(MutexLock& lock, std::condition_variable& changed, TimePoint deadline,
             const std::function<bool()>& ready) REQUIRES(mutex_);
 

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <vector>
 
+#include "base/interruption.hpp"
+
 namespace syncopate {
 
 AdaptiveLimit::AdaptiveLimit(Options options) : options_(options) {}
@@ -49,7 +51,8 @@ Duration Waits::limit() const {
 
 namespace {
 
-/// False: not by `until`. A TimedOut that comes before is an error of the job.
+/// Returns false if the attempt does not succeed by `until`. A TimedOut before that is an error of
+/// the job.
 bool succeeds(const Waits::Attempt& attempt, TimePoint until, const Clock& clock) {
   try {
     attempt(until);
@@ -75,6 +78,9 @@ void Waits::run(const Clock& clock, const Attempt& attempt, const Awaited& await
     }
     if (poll) {
       poll();
+    }
+    if (clock.now() - begun >= interruption::every) {
+      interruption::throw_if_requested();
     }
     if (options_.arbiter) {
       options_.arbiter->waits();

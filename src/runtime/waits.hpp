@@ -12,10 +12,10 @@
 
 namespace syncopate {
 
-/// The longest time that a wait may take: many times the usual one.
+/// The longest time that a wait may take: a multiple of the usual time.
 ///
-/// limit = max(floor, factor · median of the last `window` durations). The median makes one outage
-/// leave no trace; the floor covers first waits, of which nothing is known.
+/// limit = max(floor, factor · median of the last `window` durations). The median ignores a single
+/// outage; the floor covers the first waits, for which no usual time is known.
 class AdaptiveLimit {
  public:
   struct Options {
@@ -36,8 +36,8 @@ class AdaptiveLimit {
   std::deque<Duration> recent_;
 };
 
-/// Decides how long a member waits for others. The coordinator does so, since it alone knows what
-/// each member does.
+/// Decides how long a member waits for others. The coordinator decides, because only it knows the
+/// state of every member.
 ///
 /// Thread: any, several at a time.
 class WaitArbiter {
@@ -49,23 +49,25 @@ class WaitArbiter {
   /// Errors: the error that ended the job.
   virtual Duration report_wait(const LongWait& wait) = 0;
 
-  /// Called every `Waits::alive_every` during a wait: the waiting task does not hang itself.
+  /// Called every `Waits::alive_every` during a wait: shows that the waiting task itself does not
+  /// hang.
   virtual void waits() {}
 };
 
-/// The error of a wait that has reached its limit, in one line. `name`: of a rank in it, "1" or
-/// more.
+/// The error of a wait that has reached its limit, in one line. `name`: returns the text for a
+/// rank, such as "1".
 RanksMissing error_of(
     const LongWait& wait, const std::function<std::string(Rank)>& name = [](Rank rank) {
       return std::to_string(rank.value);
     });
 
-/// The waits of a member for other members: their usual time, and the end of one that takes longer.
+/// The waits of a member for other members: measures their usual time, and ends a wait that takes
+/// much longer.
 ///
-/// With an arbiter, a wait that has taken half of `Options::limit` is reported, and again after
+/// With an arbiter, a wait is reported when it has taken half of `Options::limit`, and again after
 /// each extension; it ends early only with the job or with the group. So members wait for a device
-/// that computes, whatever its speed. Without an arbiter a wait ends at its limit: `Options::limit`
-/// or 20 times the usual duration, whichever is longer.
+/// that computes, whatever its speed. Without an arbiter, a wait ends at its limit:
+/// `Options::limit` or 20 times the usual duration, whichever is longer.
 ///
 /// Thread: one at a time.
 class Waits {
@@ -83,14 +85,16 @@ class Waits {
     std::vector<Rank> servers{};  ///< whose answers are late
   };
 
-  /// Blocks until the wait is over. TimedOut: the given moment has passed; it may be called again.
+  /// Blocks until the wait is over. Errors: TimedOut at the given time; it may then be called
+  /// again.
   using Attempt = std::function<void(TimePoint)>;
 
   explicit Waits(Options options);
 
   /// Runs `attempt` until it succeeds. Calls `poll`, if there is one, every `poll_every`; it may
   /// throw.
-  /// Errors: those of `attempt`, of `poll` and of the arbiter; RanksMissing, without an arbiter.
+  /// Errors: those of `attempt`, of `poll` and of the arbiter; RanksMissing, without an arbiter;
+  ///         Interrupted (`interruption`).
   void run(const Clock& clock, const Attempt& attempt, const Awaited& awaited,
            const std::function<void()>& poll = {}) const;
   static constexpr Duration poll_every = std::chrono::milliseconds(100);

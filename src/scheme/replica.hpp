@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -32,7 +33,7 @@ struct TensorInfo {
 /// The result of a pass over a batch.
 struct PassResult {
   std::uint32_t samples = 0;
-  double loss_sum = 0;  ///< over the samples; of weighted ones, their weighted mean × samples
+  double loss_sum = 0;  ///< over the samples; if these are weighted, their weighted mean × samples
   std::uint32_t correct = 0;  ///< samples whose largest output was the label's
 };
 
@@ -56,7 +57,7 @@ enum class PassDetail {
 /// The settings of an optimizer, in short.
 struct StepSettings {
   double learning_rate = 0;    ///< of its first group
-  std::uint32_t checksum = 0;  ///< of all settings of all groups; 0: they are not known
+  std::uint32_t checksum = 0;  ///< of all settings of all groups; 0: not known
 };
 
 /// One copy of the model, on one device, with the user's own optimizer.
@@ -83,30 +84,31 @@ class Replica {
   /// which there is no shared memory is not moved.
   virtual void move_into(SharedMemory& /*memory*/) {}
 
-  /// What decides a step of its optimizer beside gradient and state; the same on all workers that
-  /// share gradients.
+  /// The settings that, besides gradient and state, determine a step of its optimizer. They must be
+  /// the same on all workers that share gradients.
   virtual StepSettings step_settings() const { return {}; }
 
-  /// The tensors that took part in the last pass; the gradient of the others is zero. Of a fixed
-  /// length.
+  /// The tensors that took part in the last pass; the gradient of the others is zero. The set
+  /// always has the same length.
   virtual GradientSet gradient_set() const { return {}; }
-  /// `grads` has been made of several gradients, which are those of these tensors together: steps
-  /// move only them, until the next pass.
+  /// Called when `grads` combines several gradients: until the next pass, steps move only
+  /// `tensors`, the tensors that have a gradient in any of them.
   virtual void use_gradients(const GradientSet& /*tensors*/) {}
 
   /// True if `backward` reports gradients to a sink. Such a replica has its gradient in host
   /// memory.
   virtual bool reports_gradients() const { return false; }
 
+  /// Makes the gradient that of a pass without samples: zero.
+  virtual void discard_gradient() {
+    const std::span<float> grads = view(ReplicaVector::grads);
+    std::fill(grads.begin(), grads.end(), 0.0F);
+    store(ReplicaVector::grads);
+  }
+
   /// From now on `backward` calls `progressed` repeatedly, from the threads of the pass. An empty
   /// function ends this. A replica with short passes may ignore it.
   virtual void on_progress(PassDetail /*detail*/, const std::function<void()>& /*progressed*/) {}
-
-  /// Called before a `backward` that may get a sink: the samples that the pass is going to have.
-  /// Usually those of its batch; a replica whose passes a program computes waits until it begins.
-  virtual std::uint32_t samples_of_pass(const Batch& batch) {
-    return static_cast<std::uint32_t>(batch.samples());
-  }
 
   /// Forward and backward: sets `grads` to the mean gradient of the loss over the batch. The
   /// gradient of an empty batch is zero, and so is that of parameters that do not affect the loss.
@@ -117,7 +119,7 @@ class Replica {
   /// Each `backward` calls `called`, in its own thread, when the forward pass is done. On an
   /// accelerator it is done when its work has been submitted to the device.
   void on_forward_done(std::function<void()> called) { forward_done_ = std::move(called); }
-  /// Forward alone, in evaluation mode. Changes nothing.
+  /// Forward only, in evaluation mode. Changes nothing.
   virtual PassResult evaluate(const Batch& batch) = 0;
 
   /// Recomputes the running statistics of the inputs of layers (BatchNorm's mean and variance) at
@@ -132,9 +134,9 @@ class Replica {
   virtual void set_learning_rate(double rate) = 0;
   /// One step of the user's optimizer on `params` with `grads`.
   virtual void local_step() = 0;
-  /// The same with the replica's own gradient over this number of samples. Where a program's loop
-  /// computes the gradients, none without samples: not even a momentum moves a replica that nobody
-  /// trains.
+  /// The same with the replica's own gradient over this number of samples. If a program's loop
+  /// computes the gradients, a step without samples is skipped, so that not even a momentum moves
+  /// the replica.
   void own_step(std::uint64_t samples) {
     if (samples > 0 || !follows_loop()) {
       local_step();
@@ -142,11 +144,11 @@ class Replica {
   }
 
   virtual OptimizerState optimizer_state() const = 0;
-  /// Errors: DataError, where the state belongs to another optimizer or another model.
+  /// Errors: DataError if the state belongs to another optimizer or another model.
   virtual void load_optimizer_state(const OptimizerState& state) = 0;
 
  protected:
-  /// A program's own loop computes the gradients.
+  /// True if a program's own loop computes the gradients.
   virtual bool follows_loop() const { return false; }
 
   void report_forward_done() const {

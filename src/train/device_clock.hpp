@@ -55,7 +55,7 @@ class PacedGradientSink final : public GradientSink {
   bool finite_ = true;
 };
 
-/// When a worker's steps begin and end on its device, on the training clock. The steps of an
+/// The begin and end of a worker's steps on its device, on the training clock. The steps of an
 /// emulated device follow its profile: the machine that emulates it may be late in one step and
 /// make up for it in the next.
 ///
@@ -63,13 +63,13 @@ class PacedGradientSink final : public GradientSink {
 /// Thread: one.
 class DeviceClock {
  public:
-  /// When the pass of a step begins and ends on an emulated device.
+  /// The begin and end of a step's pass on an emulated device.
   struct Pass {
     TimePoint begun;
     TimePoint due;
     bool overrun = false;  ///< the machine took longer than the device
   };
-  /// What followed the pass of a step.
+  /// The times that follow the pass of a step.
   struct StepEnd {
     Duration held_up{};  ///< by communication, by waiting for others, and in pauses of others
     Duration update{};   ///< in the local optimizer
@@ -80,17 +80,18 @@ class DeviceClock {
       : clock_(clock), pacer_(std::move(pacer)), begun_(clock.now()), machine_begun_(begun_) {}
 
   bool is_emulated() const { return pacer_.has_value(); }
-  /// Zero where it is not known before the step.
+  /// Zero if it is not known before the step.
   Duration mean_step_time(std::uint32_t samples) const;
-  /// The reading at which the step in hand began.
+  /// The reading at which the current step began.
   Duration begun() const { return begun_; }
-  /// The step in hand begins at `reading`.
+  /// The current step begins at `reading`.
   void restart(Duration reading) { begun_ = machine_begun_ = reading; }
-  /// The step in hand begins later by `pause`; earlier, if that is negative.
+  /// The current step begins later by `pause`; earlier, if that is negative.
   void shift(Duration pause);
 
-  /// The pass of `step` over `samples` samples, which the machine has computed at `computed`. It
-  /// leaves room for the local update, which the profile's time covers. The device is emulated.
+  /// Ends the pass of `step` over `samples` samples, which the machine has computed at `computed`.
+  /// The pass leaves time for the local update, which the profile's time includes. Only for an
+  /// emulated device.
   Pass end_pass(Step step, std::uint32_t samples, TimePoint computed);
   /// The step of `samples` samples has ended, and the next one begins.
   void end_step(const StepEnd& end, std::uint32_t samples);
@@ -98,7 +99,7 @@ class DeviceClock {
  private:
   const TrainingClock& clock_;
   std::optional<DevicePacer> pacer_;
-  Duration begun_;          ///< reading at which the step in hand began on the device
+  Duration begun_;          ///< reading at which the current step began on the device
   Duration machine_begun_;  ///< reading at which it began on the machine
   Duration device_ends_{};  ///< reading at which the last step ended, by the profile
   Duration last_update_{};

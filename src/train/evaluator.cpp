@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t test_batch = 500;
 constexpr std::size_t statistics_batches = 10;
-/// For the coordinator to end the job because of a member that is lost.
+/// Time for the coordinator to end the job because a member is lost.
 constexpr Duration verdict_limit = std::chrono::seconds(3);
 
 std::size_t statistics_batches_of(const Dataset& dataset) {
@@ -34,8 +34,8 @@ wire::Evaluation evaluation_of(const SnapshotStamp& stamp, const TestResult& res
   return evaluation;
 }
 
-/// What the evaluator reports of itself in its heartbeats, while this lives: whether it tests, and
-/// how long that takes at most, by the tests before and by the batches of this one.
+/// The evaluator's status in its heartbeats, while this object lives: whether it tests, and an
+/// upper bound of the duration, from earlier tests and the batches of this one.
 class TestReport {
  public:
   TestReport(const Clock& clock, MemberLink& link) : clock_(clock), link_(link) {
@@ -46,7 +46,7 @@ class TestReport {
   TestReport(const TestReport&) = delete;
   TestReport& operator=(const TestReport&) = delete;
 
-  /// A test in `parts` parts.
+  /// Begins a test of `parts` parts.
   void begin(std::size_t parts) {
     begun_ = clock_.now();
     parts_ = parts;
@@ -87,8 +87,8 @@ class TestReport {
   std::size_t done_ = 0;
 };
 
-/// As `SnapshotReceiver::receive`. Where this evaluator has come in the place of another, and the
-/// sender has left without noticing it, that is the end, too.
+/// As `SnapshotReceiver::receive`. Returns the end, too, if this evaluator has replaced another one
+/// and the sender has left without noticing it.
 std::optional<SnapshotStamp> first_snapshot(World& world, const MemberLink& link,
                                             SnapshotReceiver& snapshots, Replica& replica) {
   try {
@@ -119,7 +119,8 @@ void evaluate_snapshots(World& world, MemberLink& link, Replica& replica,
     if (recomputes) {
       recompute_statistics(replica, options.dataset, config.seed, progressed);
     }
-    wire::Evaluation evaluation = evaluation_of(*stamp, test(replica, options.dataset, progressed));
+    wire::Evaluation evaluation =
+        evaluation_of(*stamp, test_model(replica, options.dataset, progressed));
     if (!replica.layout(ReplicaVector::buffers).empty()) {
       evaluation.set_batch_norm(std::string(name_of_value(config.batch_norm)));
     }
@@ -131,7 +132,8 @@ void evaluate_snapshots(World& world, MemberLink& link, Replica& replica,
 
 }  // namespace
 
-TestResult test(Replica& replica, const Dataset& dataset, const std::function<void()>& progressed) {
+TestResult test_model(Replica& replica, const Dataset& dataset,
+                      const std::function<void()>& progressed) {
   std::vector<std::uint32_t> indices(dataset.test.samples());
   std::iota(indices.begin(), indices.end(), 0U);
   Batch batch;

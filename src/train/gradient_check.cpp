@@ -7,7 +7,7 @@
 namespace syncopate {
 namespace {
 
-/// This many gradients in a row that are not finite are the fault of the model, not of the batches.
+/// If this many gradients in a row are not finite, the model is the cause, not the batches.
 constexpr std::uint64_t hopeless = 100;
 
 }  // namespace

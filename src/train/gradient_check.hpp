@@ -8,14 +8,14 @@
 
 namespace syncopate {
 
-/// What becomes of a worker's gradients that are not finite.
+/// Decides about a worker's gradients that are not finite.
 class GradientCheck {
  public:
   GradientCheck(Rank worker, NanPolicy policy) : worker_(worker), policy_(policy) {}
 
-  /// False for a gradient that is not finite and to be skipped. `step` counts from 1; `loss` is the
-  /// mean one of its batch, where it is known. Errors: NotFinite, if such a gradient is to end the
-  /// job, or too many follow each other.
+  /// Returns false if the gradient is not finite and is to be skipped. `step` counts from 1; `loss`
+  /// is the mean loss of its batch, if it is known. Errors: NotFinite if such a gradient is to end
+  /// the job, or if too many follow each other.
   bool admit(bool finite, std::uint64_t step, std::optional<double> loss);
 
  private:

@@ -59,7 +59,7 @@ auto part_of(Values& values, const TensorInfo& tensor) {
   return std::span(values).subspan(tensor.offset, values_in(tensor));
 }
 
-/// Sets every tensor that is drawn to Σ over ranks of their draws, over √P.
+/// Sets every tensor that is drawn to the sum of all ranks' draws, divided by √P.
 void draw_independently(Group& group, Replica& replica, const TrainConfig& config) {
   const std::vector<float> first = drawn(replica, seed_of_draw(config, Rank{0}));
   const std::vector<float> second = drawn(replica, seed_of_draw(config, Rank{1}));

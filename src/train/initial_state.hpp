@@ -29,7 +29,7 @@ struct Restored {
 };
 
 /// Gives all replicas of a group the state of a checkpoint, which only rank 0 needs to have. If
-/// each worker had an optimizer of its own, it gets that.
+/// each worker had an optimizer of its own, the worker gets that optimizer's state.
 /// Errors: DataError (see `load_checkpoint`), PeerLost, TimedOut.
 Restored restore_state(Group& group, Replica& replica, const TrainConfig& config,
                        const std::filesystem::path& checkpoint);

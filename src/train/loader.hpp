@@ -23,7 +23,7 @@ namespace syncopate {
 /// Batches come in the feed's order from the start position, without end. They take the memory of
 /// `ahead` + 1 batches, which is reused.
 ///
-/// Threads: one task calls `next` and destroys; it may be any task of the world's node.
+/// Threads: one task calls `next` and the destructor; it may be any task of the world's node.
 class Loader {
  public:
   struct Options {
@@ -90,9 +90,9 @@ class MicroBatcher {
   MicroBatcher(Loader& loader, Empty empty, const DataPosition& start = {})
       : loader_(loader), empty_(empty), batch_(start.batch), skipped_(start.taken) {}
 
-  /// The next `samples` of the feed, of one mini-batch or of several; 0: the rest of the one in
-  /// hand, or the next one if there is no rest. Valid until the following call. Errors: those of
-  /// the loader.
+  /// The next `samples` of the feed, of one mini-batch or of several; 0: the rest of the current
+  /// one, or the next one if there is no rest. Valid until the following call. Errors: those of the
+  /// loader.
   const Batch& next(std::uint32_t samples);
 
   /// The position after the samples that were handed out last.
@@ -105,10 +105,10 @@ class MicroBatcher {
 
   Loader& loader_;
   Empty empty_;
-  const Batch* whole_ = nullptr;  ///< the mini-batch in hand
+  const Batch* whole_ = nullptr;  ///< the current mini-batch
   std::uint64_t batch_;           ///< its index in the feed; at first, the index of the first one
   std::uint64_t skipped_;         ///< samples of the first one that earlier steps have taken
-  std::size_t taken_ = 0;         ///< samples of the one in hand that steps have taken
+  std::size_t taken_ = 0;         ///< samples of the current one that steps have taken
   Batch part_;
 };
 

@@ -13,7 +13,7 @@
 #include "membership/member_link.hpp"
 #include "report/run_folder.hpp"
 #include "scheme/replica.hpp"
-#include "train/step_handover.hpp"
+#include "train/worker_report.hpp"
 
 // The roles of a job's members, beside its coordinator: worker, server and evaluator. They are the
 // same in the real world and in the simulator.
@@ -30,9 +30,9 @@ struct WorkerOptions {
   std::optional<std::filesystem::path> resume_from{};  ///< a checkpoint
   std::span<std::byte> shared_memory{};  ///< of all workers of this host, zero at first; or empty
   std::uint32_t cores = 0;               ///< of this host; 0: unknown
-  /// A program's own loop, which computes the gradients of the replica and decides when this worker
-  /// leaves; null: the worker trains on the dataset until the configuration ends the job.
-  StepHandover* loop = nullptr;
+  /// The program whose own loop drives the session of this worker, and decides when it ends; empty:
+  /// the built-in trainer does, until the configuration ends the job.
+  std::optional<ProgramLoop> program{};
 };
 void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options);
 
@@ -55,7 +55,7 @@ struct TestResult {
   double accuracy = 0;
   double loss = 0;
 };
-TestResult test(
+TestResult test_model(
     Replica& replica, const Dataset& dataset, const std::function<void()>& progressed = [] {});
 
 /// Recomputes the running statistics of `replica` (`Replica::recompute_statistics`) over training

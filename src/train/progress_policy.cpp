@@ -76,7 +76,7 @@ LocalRoundsPolicy::LocalRoundsPolicy(const Job& job)
                            .pauses_clock = false,
                            .restarts_at_checkpoints = true}) {}
 
-/// Every worker goes on as far into its part as all workers have come in all the data.
+/// Every worker begins in its part at the same fraction that all workers have reached in the data.
 DataPosition LocalRoundsPolicy::first_position(const Standing& start,
                                                std::uint32_t /*step_samples*/) const {
   return {.batch = static_cast<std::uint64_t>(steps(start))};

@@ -10,14 +10,14 @@
 
 namespace syncopate {
 
-/// How far a worker and its job have come.
+/// The progress of a worker and its job.
 struct Standing {
   std::uint64_t step = 0;             ///< of this worker
   std::uint64_t samples = 0;          ///< of all workers, as of this worker's last synchronization
   std::uint64_t pending_samples = 0;  ///< of this worker, since then
 };
 
-/// Counts a worker's progress, and decides by it: one policy for each sync mode.
+/// Counts a worker's progress and makes the decisions that depend on it; one policy per sync mode.
 ///
 /// Pure. Thread: one.
 class ProgressPolicy {
@@ -34,13 +34,13 @@ class ProgressPolicy {
     bool own_loop = false;  ///< a program's, whose steps have any number of samples, or none
   };
 
-  /// What differs by sync mode beside the counting.
+  /// The properties of a sync mode beside the counting.
   struct Rules {
     bool skips_empty_batches = false;      ///< mini-batches without samples, which fill up an epoch
     bool agrees_on_evaluations = true;     ///< else the leading worker decides by itself
     bool pauses_clock = true;              ///< snapshots do not count as training time
     bool saves_all_workers = true;         ///< a checkpoint holds the states of all workers
-    bool restarts_at_checkpoints = false;  ///< all workers go on from one at the same moment
+    bool restarts_at_checkpoints = false;  ///< all workers continue from one at the same moment
     bool stops_at_once = false;            ///< a worker stops without the agreement of the others
   };
 
@@ -51,14 +51,14 @@ class ProgressPolicy {
 
   /// Steps of all workers in an epoch.
   virtual double steps_per_epoch() const;
-  /// Where a worker begins in its data when its own state is not known. A step takes `step_samples`
-  /// of a mini-batch; 0: all of it.
+  /// The position in its data at which a worker begins if its own state is not known. A step takes
+  /// `step_samples` of a mini-batch; 0: all of it.
   virtual DataPosition first_position(const Standing& start, std::uint32_t step_samples) const;
-  /// Steps of all workers that are done; a fraction where workers are at different steps.
+  /// Steps of all workers that are done; a fraction if workers are at different steps.
   virtual double steps(const Standing& standing) const;
   virtual double epochs(const Standing& standing) const;
-  /// The epoch that the learning rate of the next step is of. `samples_before`: the samples that
-  /// all workers have trained on when the step is taken, as `SampleEstimate` expects.
+  /// The epoch that determines the learning rate of the next step. `samples_before`: the samples
+  /// that all workers have trained on when the step is taken, as `SampleEstimate` expects.
   virtual double epoch_of_step(const Standing& standing, double samples_before) const;
   /// True if this worker has nothing left to do.
   virtual bool is_complete(const Standing& standing) const;
@@ -99,7 +99,7 @@ class LocalRoundsPolicy final : public ProgressPolicy {
   DataPosition first_position(const Standing& start, std::uint32_t step_samples) const override;
 };
 
-/// Each worker goes on by itself; the job ends when the samples of all make up its epochs.
+/// Each worker trains by itself; the job ends when the samples of all workers make up its epochs.
 class AsynchronousPolicy final : public ProgressPolicy {
  public:
   explicit AsynchronousPolicy(const Job& job);
@@ -110,8 +110,8 @@ class AsynchronousPolicy final : public ProgressPolicy {
 std::unique_ptr<ProgressPolicy> make_progress_policy(SyncMode mode, const ProgressPolicy::Job& job);
 
 /// Estimates how many samples a job has trained on by the time a worker takes a step. The learning
-/// rate of the step follows from it. Between two synchronizations a worker counts its own samples,
-/// and expects of the others as many as their speeds make likely.
+/// rate of the step follows from it. Between two synchronizations, a worker counts its own samples
+/// and estimates those of the others from their speeds.
 ///
 /// With S the job's samples at the last synchronization, x this worker's since, b those of the
 /// step, a its share of the speed of all and a₀ its share of a step of all workers, the step is

@@ -24,7 +24,7 @@ void ReportedGradient::ready(std::size_t begin, std::size_t end) {
   to_.ready(begin, end);
 }
 
-/// No two intervals have a value in common, so only the two neighbours can have one with this.
+/// Reported intervals do not overlap each other, so only the two neighbours can overlap this one.
 bool ReportedGradient::has_any_of(std::size_t begin, std::size_t end) const {
   const auto behind = reported_.lower_bound(begin);
   const bool next_has = behind != reported_.end() && behind->first < end;

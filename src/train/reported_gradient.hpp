@@ -7,8 +7,8 @@
 
 namespace syncopate {
 
-/// Passes on what a program reports of its gradient while it computes it, and at the end what it
-/// has not reported: each value once.
+/// Passes on the values of a gradient that a program reports during the computation, and at the end
+/// those that it has not reported: each value once.
 ///
 /// Thread: one at a time.
 class ReportedGradient final : public GradientSink {
@@ -16,7 +16,7 @@ class ReportedGradient final : public GradientSink {
   /// `to` gets the values of a gradient of that size, and outlives this.
   ReportedGradient(GradientSink& to, std::size_t size) : to_(to), size_(size) {}
 
-  /// Errors: ConfigError, for values that the gradient does not have, or that were reported before;
+  /// Errors: ConfigError if the gradient does not have these values, or if one was reported before;
   /// those of `to`.
   void ready(std::size_t begin, std::size_t end) override;
 

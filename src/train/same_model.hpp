@@ -9,8 +9,8 @@ namespace syncopate {
 /// gradients on a CPU and on a GPU, or on CPUs of several kinds, round differently.
 inline constexpr double most_by_rounding = 0.01;
 
-/// At the end of a job, whose workers then have the same model, unless the loop of a program has
-/// changed its own outside of the job's steps. A collective.
+/// Checks, at the end of a job, that all workers have the same model: the loop of a program may
+/// have changed its model outside of the job's steps. A collective.
 ///
 /// Errors: ConfigError, on all workers: it names those whose model differs from that of rank 0.
 void expect_same_model(Group& workers, Replica& replica);

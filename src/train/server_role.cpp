@@ -220,11 +220,11 @@ void ServerRole::start_clock() {
   }
 }
 
-/// The clock of the first shard is that of the job. It notices the end by itself, since each worker
-/// may be suspended, or wait for one that is.
+/// The clock of the first shard is that of the job. The shard itself checks the limit of time,
+/// because every worker may be suspended, or wait for a suspended one.
 void ServerRole::end_in_time() {
   if (!options_.plan.server_keeps_model()) {
-    return;  // it goes on until the workers agree
+    return;  // it serves until the workers agree on the end
   }
   const bool out_of_time = config_.max_time && to_seconds(training()) >= *config_.max_time;
   if (first() && clock_ && out_of_time && !std::exchange(reported_out_of_time_, true)) {
@@ -246,7 +246,7 @@ void ServerRole::send_state() {
   world_.transport().post(servers_.front(), tags::server_state, encode_state(store_.state()));
 }
 
-/// The coordinator decides whether the job goes on without the worker.
+/// The coordinator decides whether the job continues without the worker.
 void ServerRole::report(const ParameterServer::Rejection& rejection) {
   wire::ToCoordinator message;
   message.mutable_rejected()->set_node(rejection.worker.value);

@@ -68,7 +68,7 @@ class PhaseClock {
   TimePoint since_;
 };
 
-/// When a pass was computed.
+/// The times of a pass.
 struct PassTimes {
   TimePoint begun;
   Duration forward{};

@@ -23,7 +23,8 @@ class TrainingClock {
   /// The moment at which it will show `reading`, if nothing is taken off until then.
   TimePoint when(Duration reading) const { return start_ + reading; }
   void take_off(Duration pause) { start_ += pause; }
-  /// It shows its reading at `moment` from now on, whatever is taken off. The first call counts.
+  /// Stops the clock at its reading at `moment`; pauses do not change it any more. Only the first
+  /// call has an effect.
   void stop(TimePoint moment) { stopped_ = stopped_.value_or(moment - start_); }
 
  private:
@@ -38,7 +39,7 @@ class PeriodicTrigger {
  public:
   /// A moment of training, between two steps.
   struct Moment {
-    double step = 0;  ///< steps done; a fraction where workers are at different steps
+    double step = 0;  ///< steps done; a fraction if workers are at different steps
     Duration training{};
   };
 

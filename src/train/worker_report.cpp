@@ -133,8 +133,8 @@ void WorkerReport::log(const LoggedRound& round) {
                          ? Json(static_cast<double>(classified.correct) / classified.samples)
                          : Json(nullptr);
   log_.write(line);
-  if (options_.round_logged) {
-    options_.round_logged(json_text(line));
+  if (options_.program && options_.program->on_round) {
+    options_.program->on_round(json_text(line));
   }
 }
 
@@ -161,10 +161,14 @@ wire::Heartbeat WorkerReport::pull() {
   read_traffic();
   wire::Heartbeat heartbeat = status_.message();
   if (options_.program) {
+    const ProgramWaits& waits = *options_.program->waits;
+    if (heartbeat.computing()) {
+      link_.progressed();  // a program may do anything between two steps of its loop
+    }
     heartbeat.set_program_loop(true);
-    heartbeat.set_program_waits(options_.program->loop_waits());
-    heartbeat.set_program_ended(options_.program->loop_has_ended());
-    heartbeat.set_program_operation(options_.program->operation().value_or(""));
+    heartbeat.set_program_waits(waits.loop_waits());
+    heartbeat.set_program_ended(waits.loop_has_ended());
+    heartbeat.set_program_operation(waits.operation().value_or(""));
   }
   return heartbeat;
 }

@@ -18,7 +18,14 @@
 
 namespace syncopate {
 
-/// What a worker reports: its status, which heartbeats pull while this lives, and the log of its
+/// A program whose own loop computes the gradients of a worker.
+struct ProgramLoop {
+  std::shared_ptr<const ProgramWaits> waits;  ///< what it waits for outside its steps
+  /// Gets each line of the worker's log, in the thread of the session; may be empty.
+  std::function<void(const std::string& line)> on_round = {};
+};
+
+/// The reports of a worker: its status, which heartbeats pull while this lives, and the log of its
 /// rounds.
 ///
 /// Thread: one. The heartbeat task reads the status.
@@ -27,9 +34,8 @@ class WorkerReport {
   struct Options {
     Rank rank;
     RunFolder folder;
-    TrainingProgress start;  ///< zero, or the progress of the checkpoint
-    std::function<void(const std::string& line)> round_logged = {};  ///< gets each line of the log
-    std::shared_ptr<const ProgramWaits> program = {};  ///< whose loop trains; null: none does
+    TrainingProgress start;                   ///< zero, or the progress of the checkpoint
+    std::optional<ProgramLoop> program = {};  ///< whose loop trains; empty: none does
   };
 
   /// A synchronization round in the log.
@@ -49,7 +55,7 @@ class WorkerReport {
   WorkerReport& operator=(const WorkerReport&) = delete;
 
   void enter(std::string_view phase);
-  /// The step in hand takes at most `longest`; zero: unknown.
+  /// The current step takes at most `longest`; zero: unknown.
   void expect(Duration longest);
   void count(Metric metric, std::uint64_t more = 1);
   void step(const TrainingProgress& progress, std::uint64_t samples);

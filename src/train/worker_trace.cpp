@@ -17,7 +17,7 @@ constexpr std::uint64_t lines_of_batches = 2048;
 constexpr Duration shortest_gap = std::chrono::microseconds(50);
 /// A shorter wait for a batch is not shown there.
 constexpr Duration shortest_data = std::chrono::microseconds(50);
-/// A shorter hand-over is the check that there is none.
+/// A shorter time is only the check that there is no snapshot.
 constexpr Duration shortest_snapshot = std::chrono::microseconds(10);
 
 }  // namespace
@@ -90,7 +90,8 @@ void WorkerTrace::synchronized(TimePoint begun, const Outcome& outcome, Duration
   }
 }
 
-/// The time in which the worker was held, the rounds that ended behind computing, and the arrows.
+/// Writes the time in which the worker was held, the rounds that ended behind computing, and the
+/// arrows.
 void WorkerTrace::blocked(const Outcome& outcome, const Held& held) {
   for (const BackgroundExchange& exchange : outcome.exchanges) {
     exchanged(exchange, held);
@@ -110,8 +111,8 @@ void WorkerTrace::blocked(const Outcome& outcome, const Held& held) {
   }
 }
 
-/// The slice ends where the communication begins that held the worker, so that slices do not
-/// overlap. The arrow ends with the round, inside one of the two.
+/// The slice ends where the communication that held the worker begins, so that slices do not
+/// overlap. The arrow ends with the round, inside one of the two slices.
 void WorkerTrace::exchanged(const BackgroundExchange& exchange, const Held& held) {
   const TimePoint begun = std::max(exchange.begun, communicated_until_);
   const TimePoint ended = std::min(exchange.ended, held.communicating);
@@ -135,7 +136,7 @@ void WorkerTrace::exchanged(const BackgroundExchange& exchange, const Held& held
               .thread = trace_thread::communication});
 }
 
-/// The moment, or the end of the slice before it where nothing is computed then.
+/// Returns the moment, or the end of the slice before it if nothing is computed then.
 TimePoint WorkerTrace::on_compute(TimePoint moment) const {
   const auto found = std::find_if(computed_.rbegin(), computed_.rend(),
                                   [&](const Interval& one) { return one.begun < moment; });
@@ -174,7 +175,7 @@ void WorkerTrace::flush() {
   }
 }
 
-/// The slices of a step become one where nothing lies between them.
+/// Merges the slices of a step if nothing lies between them.
 void WorkerTrace::compute(std::string_view name, TimePoint begun, TimePoint ended,
                           std::uint64_t samples) {
   if (ended <= begun) {
@@ -217,7 +218,7 @@ void WorkerTrace::write(SpanLog::Slice slice) {
   }
 }
 
-/// `ended`: of the round. The next contribution is handed over later.
+/// `ended`: the end of the round, before the next contribution is handed over.
 void WorkerTrace::end_round(std::uint64_t round, TimePoint ended) {
   if (log_) {
     end_compute();

@@ -22,12 +22,12 @@ namespace syncopate {
 /// with `steps`, forward, backward and update of each step are slices.
 ///
 /// A synchronization behind computing is a slice `exchange` of *communication*, which begins when
-/// the worker hands its contribution over; where it held the worker in the end, `communicate`
+/// the worker hands its contribution over; if it delayed the worker in the end, `communicate`
 /// follows.
 ///
-/// A pass, a wait for a batch and a snapshot are measured. Of a synchronization, its duration and
-/// the shares of it are measured; waiting comes before communication, and the local update before
-/// or after both.
+/// Passes, waits for batches and snapshots are measured directly. Of a synchronization, only its
+/// duration and its shares are measured: the trace shows waiting before communication, and the
+/// local update before or after both.
 ///
 /// Thread: one; that of `loaded` may be another.
 class WorkerTrace {
@@ -57,7 +57,7 @@ class WorkerTrace {
   void flush();
 
  private:
-  /// What held the worker in a synchronization: waiting, then communication.
+  /// The parts of a synchronization that held the worker: waiting, then communication.
   struct Held {
     TimePoint arrived;
     TimePoint waiting;

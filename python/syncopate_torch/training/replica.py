@@ -16,8 +16,8 @@ class Replica:
     """A module and its optimizer, used by the callbacks of the library.
 
     Parameters and float32 buffers of the module become views of flat vectors, and so do gradients if other workers get
-    them. The library runs callbacks on its own thread while the script's thread waits in `called`, which raises an
-    exception of a callback.
+    them. The library runs callbacks during `called`, on the thread of that call, which raises an exception of a
+    callback.
 
     alone:  True if no other process gets the gradients.
     skips:  True if a non-finite gradient must change nothing.

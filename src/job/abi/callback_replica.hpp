@@ -2,12 +2,12 @@
 
 #include <syncopate.h>
 
-#include "train/loop_replica.hpp"
+#include "train/program_replica.hpp"
 
 namespace syncopate::abi {
 
 /// A replica whose vectors and optimizer are behind the callbacks of a program.
-class CallbackReplica final : public LoopReplica {
+class CallbackReplica final : public ProgramReplica {
  public:
   /// Errors: ConfigError, for a replica without parameters, or without the callbacks that every
   /// replica needs.

@@ -52,7 +52,8 @@ struct syncopate_share {
 };
 
 struct syncopate_training {
-  syncopate_training(const syncopate::LoopJob& job, std::unique_ptr<syncopate::LoopReplica> replica,
+  syncopate_training(const syncopate::LoopJob& job,
+                     std::unique_ptr<syncopate::ProgramReplica> replica,
                      const syncopate::LoopTraining::Options& options)
       : training(job, std::move(replica), options) {}
 

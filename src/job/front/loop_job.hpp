@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,7 +13,7 @@
 #include "base/errors.hpp"
 #include "base/time.hpp"
 #include "scheme/scheme_spec.hpp"
-#include "train/loop_replica.hpp"
+#include "train/program_replica.hpp"
 
 /// A job whose workers train by loops of their own programs: what stands behind `syncopate.h`.
 namespace syncopate {
@@ -144,8 +145,8 @@ struct LoopOptimizer {
   std::string has_no_rule = {};  ///< why a server cannot apply it; empty: it can
 };
 
-/// The training of one replica by a program's own loop: `LoopReplica` holds the gradients, and the
-/// job's scheme decides what happens to them.
+/// The training of one replica by a program's own loop: `ProgramReplica` holds the gradients, and
+/// the job's scheme decides what happens to them.
 ///
 /// Thread: as the job.
 class LoopTraining {
@@ -156,12 +157,13 @@ class LoopTraining {
     std::map<std::string, std::string> options = {};  ///< as `InitOptions::options`
     /// Samples of a step of this worker, where `LoopJob::share` has not said so.
     std::optional<std::uint32_t> batch_size = {};
-    StepHandover::RoundListener on_round = {};  ///< may be empty; a job by itself has no rounds
+    /// Gets each line of this worker's log of rounds; may be empty. A job of one process has none.
+    std::function<void(const std::string& line)> on_round = {};
   };
 
   /// Waits until every worker has made one, and gives all replicas the same parameters. Once for a
   /// job of more than one process. Errors: ConfigError; the error that ended the job.
-  LoopTraining(const LoopJob& job, std::unique_ptr<LoopReplica> replica, const Options& options);
+  LoopTraining(const LoopJob& job, std::unique_ptr<ProgramReplica> replica, const Options& options);
   /// Finishes.
   ~LoopTraining();
   LoopTraining(const LoopTraining&) = delete;
@@ -193,7 +195,7 @@ class LoopTraining {
   /// ConfigError. A program that never says them answers for this itself.
   void use_settings(const StepSettings& settings);
   /// From now on the gradients of steps are those of the tensors with a flag other than 0, of
-  /// `LoopReplica::tensors`; before, of all.
+  /// `ProgramReplica::tensors`; before, of all.
   void has_gradients(const std::uint8_t* flags);
 
   /// The replica holds the mean gradient of `samples` samples. Returns when it holds the parameters

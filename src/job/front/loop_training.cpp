@@ -11,9 +11,8 @@
 
 #include "base/log.hpp"
 #include "job/front/loop_member.hpp"
-#include "job/host/coordinate.hpp"
+#include "job/front/program_worker.hpp"
 #include "job/launch/loop_config.hpp"
-#include "job/program/loop_site.hpp"
 #include "kernels/reduce.hpp"
 #include "optim/update_rule.hpp"
 #include "scheme/scheme_options.hpp"
@@ -90,7 +89,7 @@ bool has_steps_of_all(const TrainConfig& config) {
          !traits.local_steps;
 }
 
-LoopDefinition definition_of(const LoopJob::Member& job, LoopReplica& replica,
+LoopDefinition definition_of(const LoopJob::Member& job, ProgramReplica& replica,
                              const LoopTraining::Options& options, const ShareSizes& sizes) {
   GivenOptions given = job.given_with(options.scheme, options.options);
   given["batch-size"] = std::to_string(sizes.batch_size);
@@ -104,7 +103,7 @@ LoopDefinition definition_of(const LoopJob::Member& job, LoopReplica& replica,
 
 class LoopTraining::Worker {
  public:
-  Worker(std::shared_ptr<LoopJob::Member> job, std::unique_ptr<LoopReplica> replica,
+  Worker(std::shared_ptr<LoopJob::Member> job, std::unique_ptr<ProgramReplica> replica,
          const Options& options)
       : job_(std::move(job)), sizes_(sizes_of(*job_, options)) {
     const LoopDefinition definition = definition_of(*job_, *replica, options, sizes_);
@@ -126,22 +125,26 @@ class LoopTraining::Worker {
     }
     job_->begin_training();
     gradients_ = GradientSet(replica->tensors(), /*all=*/true);
-    replica->attach(loop_, {.learning_rate = config.learning_rate.value(), .overlaps = overlaps_});
-    loop_.on_round(options.on_round);
+    replica->attach({.learning_rate = config.learning_rate.value(), .overlaps = overlaps_});
     job_->waits()->loop_is_here();
-    loop_.use_waits(job_->waits());
     if (job_->is_alone()) {
       schedule_.emplace(schedule_of(config));
       finite_.emplace(Rank{job_->rank()}, config.on_nan);
       replica_ = std::move(replica);
     } else {
-      join(job_->node().define(definition), std::move(config), definition.model,
-           std::move(replica));
+      const wire::Training training = job_->node().define(definition);
+      worker_.emplace(
+          std::move(replica),
+          ProgramWorker::Options{.config = config,
+                                 .model = definition.model,
+                                 .training = training,
+                                 .launch = job_->launch(),
+                                 .loop = {.waits = job_->waits(), .on_round = options.on_round}});
     }
   }
 
   ~Worker() {
-    if (!task_) {
+    if (!worker_) {
       return;
     }
     try {
@@ -165,8 +168,8 @@ class LoopTraining::Worker {
       throw ConfigError("the pass of this step has begun: take the step before the next one");
     }
     pass_ = samples;
-    if (!replica_) {
-      loop_.begin_pass(samples);
+    if (worker_) {
+      worker_->begin_pass(samples);
     }
   }
 
@@ -175,7 +178,9 @@ class LoopTraining::Worker {
     if (!pass_) {
       throw ConfigError("a gradient is ready before its pass has begun");
     }
-    loop_.ready(first, first + count);
+    if (worker_) {
+      worker_->ready(first, first + count);
+    }
   }
 
   void step(std::uint32_t samples) {
@@ -193,7 +198,7 @@ class LoopTraining::Worker {
   void step_alone(std::uint32_t samples, bool finite) {
     const LoopJob::Member::Use use(*job_);
     expect_unfinished();
-    if (!replica_) {
+    if (worker_) {
       throw ConfigError("a step alone in a job of other processes, which look at the gradient");
     }
     pass_.reset();
@@ -206,8 +211,8 @@ class LoopTraining::Worker {
     if (pass_) {
       throw ConfigError("the pass of a step has begun: set the replica before, or after the step");
     }
-    if (!replica_) {
-      loop_.take_replica();
+    if (worker_) {
+      worker_->take_replica();
     }
   }
 
@@ -224,19 +229,18 @@ class LoopTraining::Worker {
   }
 
   bool is_of_this_process() const { return job_->is_of_this_process(); }
-  void abandon(const std::string& reason) { loop_.abandon(reason); }
+  void abandon(const std::string& reason) {
+    if (worker_) {
+      worker_->abandon(reason);
+    }
+  }
 
   void finish() {
     complete_pass();
     finished_ = true;
     job_->waits()->loop_ends();
-    loop_.leave();
-    if (task_) {
-      loop_.await_end();
-      std::exchange(task_, nullptr)->join();
-    }
-    if (failure_) {
-      std::rethrow_exception(std::exchange(failure_, nullptr));
+    if (worker_) {
+      worker_->finish();
     }
   }
 
@@ -260,10 +264,10 @@ class LoopTraining::Worker {
 
   void take(std::uint32_t samples) {
     pass_.reset();
-    if (replica_) {
-      take_alone(samples, has_finite_gradient());
+    if (worker_) {
+      worker_->step(samples, settings_, gradients_);
     } else {
-      loop_.step({.samples = samples, .settings = settings_, .gradients = gradients_});
+      take_alone(samples, has_finite_gradient());
     }
   }
 
@@ -286,33 +290,6 @@ class LoopTraining::Worker {
     samples_ += samples;
   }
 
-  void join(const wire::Training& training, TrainConfig config, const LoopModel& model,
-            std::unique_ptr<LoopReplica> replica) {
-    config.run_dir = training.run_dir();
-    const CoordinatorEndpoint endpoint{.address = training.address(),
-                                       .token = training.token(),
-                                       .transport = config.transport,
-                                       .own_address = job_->launch().address,
-                                       .unencrypted = job_->launch().unencrypted};
-    site_.emplace(config, model, std::move(replica), loop_);
-    if (training.has_memory()) {
-      site_->use(shm::Segment::open(address_of(training.memory())));
-    }
-    runner_ = member_role(Role::worker).make(*site_, Rank{job_->rank()});
-    world_.emplace(connect(endpoint));
-    task_ = world_->spawn("worker", [this] { run(); });
-    loop_.begin();
-  }
-
-  void run() {
-    try {
-      runner_->run(*world_);
-    } catch (const std::exception&) {
-      failure_ = std::current_exception();
-    }
-    loop_.end(failure_);
-  }
-
   std::shared_ptr<LoopJob::Member> job_;
   const ShareSizes sizes_;
   bool server_steps_ = false;
@@ -320,23 +297,18 @@ class LoopTraining::Worker {
   bool shares_gradients_ = false;
   bool overlaps_ = false;
   bool finished_ = false;
-  std::optional<std::uint32_t> pass_;  ///< the samples with which one has begun
-  StepSettings settings_;              ///< of the program's optimizer
-  GradientSet gradients_;              ///< of the next step
-  std::exception_ptr failure_;         ///< written by the task, read once it has ended
-  StepHandover loop_;
-  std::unique_ptr<LoopReplica> replica_;  ///< of a job of one process; else the worker has it
-  std::optional<Schedule> schedule_;      ///< with it
-  std::optional<GradientCheck> finite_;   ///< with it
-  std::uint64_t steps_ = 0;               ///< with it
-  std::uint64_t samples_ = 0;             ///< trained on, with it
-  std::optional<LoopSite> site_;
-  std::unique_ptr<RoleRunner> runner_;
-  std::optional<RealWorld> world_;
-  std::unique_ptr<Task> task_;  ///< last: it uses the members above
+  std::optional<std::uint32_t> pass_;    ///< the samples with which one has begun
+  StepSettings settings_;                ///< of the program's optimizer
+  GradientSet gradients_;                ///< of the next step
+  std::optional<ProgramWorker> worker_;  ///< empty in a job of one process, which has what follows
+  std::unique_ptr<ProgramReplica> replica_;
+  std::optional<Schedule> schedule_;
+  std::optional<GradientCheck> finite_;
+  std::uint64_t steps_ = 0;
+  std::uint64_t samples_ = 0;  ///< trained on
 };
 
-LoopTraining::LoopTraining(const LoopJob& job, std::unique_ptr<LoopReplica> replica,
+LoopTraining::LoopTraining(const LoopJob& job, std::unique_ptr<ProgramReplica> replica,
                            const Options& options)
     : worker_(std::make_unique<Worker>(job.member(), std::move(replica), options)) {}
 

@@ -7,7 +7,6 @@
 #include "base/errors.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "pacer/pacer_control.hpp"
-#include "train/member_roles.hpp"
 
 namespace syncopate {
 namespace {
@@ -21,15 +20,7 @@ class WorkerRunner final : public RoleRunner {
 
  private:
   void run_role(World& world, MemberLink& link) override {
-    run_worker(world, link, *replica_,
-               {.plan = site_.plan(),
-                .dataset = site_.dataset(),
-                .folder = site_.folder(),
-                .rank = rank_,
-                .resume_from = site_.resume_from(),
-                .shared_memory = site_.shared_memory(),
-                .cores = site_.cores(),
-                .loop = site_.loop()});
+    run_worker(world, link, *replica_, worker_options(site_, rank_));
   }
 
   const MemberSite& site_;
@@ -128,6 +119,16 @@ wire::Join join_message(Role role, Rank index) {
   join.set_role(wire_role(role));
   join.set_index(index.value);
   return join;
+}
+
+WorkerOptions worker_options(const MemberSite& site, Rank rank) {
+  return {.plan = site.plan(),
+          .dataset = site.dataset(),
+          .folder = site.folder(),
+          .rank = rank,
+          .resume_from = site.resume_from(),
+          .shared_memory = site.shared_memory(),
+          .cores = site.cores()};
 }
 
 void RoleRunner::run(World& world, std::function<void(const std::string& reason)> blamed) {

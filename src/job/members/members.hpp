@@ -17,7 +17,7 @@
 #include "report/run_folder.hpp"
 #include "runtime/world.hpp"
 #include "scheme/replica.hpp"
-#include "train/step_handover.hpp"
+#include "train/member_roles.hpp"
 
 namespace syncopate {
 
@@ -41,10 +41,6 @@ class MemberSite {
   virtual std::uint32_t cores() const = 0;
   /// Threads for the update of a long shard.
   virtual std::uint32_t server_threads() const = 0;
-
-  /// The program's own loop that computes the gradients of the one worker of this process; null
-  /// where workers train on the dataset.
-  virtual StepHandover* loop() const { return nullptr; }
 
   /// Errors: ConfigError.
   virtual std::unique_ptr<Replica> make_replica(Role role, Rank index) const = 0;
@@ -103,6 +99,10 @@ struct CoordinatorSetup {
   std::function<void(const std::string&)> hung = {};  ///< as `Coordinator::Options::hung`
   double wall_time = 0;                               ///< seconds since 1970, for TensorBoard
 };
+
+/// A worker's part of the site; the thread that drives its session adds the program, if there is
+/// one. They refer to the site.
+WorkerOptions worker_options(const MemberSite& site, Rank rank);
 
 /// The role of node 0: coordinates the job to its end and records it in the site's folder. Errors:
 /// the error that ended the job, after the `failed` event.

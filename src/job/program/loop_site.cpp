@@ -45,13 +45,6 @@ class LayoutReplica final : public Replica {
 LoopSite::LoopSite(const TrainConfig& config, const LoopModel& model)
     : HostSite(config, samples_without_values(model.samples), std::nullopt), model_(model) {}
 
-LoopSite::LoopSite(const TrainConfig& config, const LoopModel& model,
-                   std::unique_ptr<LoopReplica> replica, StepHandover& loop)
-    : LoopSite(config, model) {
-  replica_ = std::move(replica);
-  loop_ = &loop;
-}
-
 std::size_t LoopSite::bytes_of_workers() const {
   return uses_shared_model(config()) ? SharedModel::bytes_for({.params = model_.parameters,
                                                                .buffers = model_.buffers,
@@ -64,13 +57,10 @@ std::span<std::byte> LoopSite::shared_memory() const {
 }
 
 std::unique_ptr<Replica> LoopSite::make_replica(Role role, Rank /*index*/) const {
-  if (role == Role::server) {
-    return std::make_unique<LayoutReplica>(model_);
+  if (role != Role::server) {
+    throw InternalError("the replica of a worker is the program's own");
   }
-  if (!replica_) {
-    throw InternalError("a program's loop has one replica, which its worker has taken");
-  }
-  return std::move(replica_);
+  return std::make_unique<LayoutReplica>(model_);
 }
 
 wire::Join LoopSite::introduction(Role role, Rank index, Replica& /*replica*/) const {

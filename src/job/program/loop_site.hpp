@@ -6,8 +6,6 @@
 #include <optional>
 
 #include "job/host/host_site.hpp"
-#include "train/loop_replica.hpp"
-#include "train/step_handover.hpp"
 #include "transport/shm/segment.hpp"
 
 namespace syncopate {
@@ -25,20 +23,16 @@ struct LoopModel {
 /// workers. The dataset has no values: its length counts epochs.
 class LoopSite final : public HostSite {
  public:
-  /// Of servers. Errors: ConfigError.
+  /// Errors: ConfigError.
   LoopSite(const TrainConfig& config, const LoopModel& model);
-
-  /// Of the worker whose replica `replica` is. The loop outlives this.
-  LoopSite(const TrainConfig& config, const LoopModel& model, std::unique_ptr<LoopReplica> replica,
-           StepHandover& loop);
 
   /// Memory of all workers, for schemes that need some.
   void use(shm::Segment memory) { memory_ = std::move(memory); }
   /// The bytes of that memory; 0 where the scheme needs none.
   std::size_t bytes_of_workers() const;
 
-  StepHandover* loop() const override { return loop_; }
   std::span<std::byte> shared_memory() const override;
+  /// Of a server. Errors: InternalError for a worker, whose replica the program has.
   std::unique_ptr<Replica> make_replica(Role role, Rank index) const override;
   /// Computes nothing: the gradients are the program's.
   wire::Join introduction(Role role, Rank index, Replica& replica) const override;
@@ -48,8 +42,6 @@ class LoopSite final : public HostSite {
   std::uint64_t parameters() const override { return model_.parameters; }
 
   LoopModel model_;
-  mutable std::unique_ptr<LoopReplica> replica_;  ///< until the worker is made
-  StepHandover* loop_ = nullptr;
   std::optional<shm::Segment> memory_;
 };
 

@@ -6,18 +6,33 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "base/interruption.hpp"
 #include "transport/steady_time.hpp"
 
 namespace syncopate::tcp {
 namespace {
 
-/// Bytes of one write: measured, smaller and larger ones are slower on loopback.
+/// Bytes of one write. By measurement, smaller and larger writes are slower on loopback.
 constexpr std::size_t write_bytes = 256 * 1024;
-/// Buffers of one write: Asio passes no more to the kernel at once.
+/// Number of buffers of one write: Asio passes no more to the kernel at once.
 constexpr std::size_t max_buffers = 64;
 
 wire::FrameHeaderBytes header_of(Tag tag, std::size_t bytes) {
   return wire::encode(wire::FrameHeader{wire::FrameKind::message, tag.value, bytes});
+}
+
+/// A thread whose waits may be interrupted wakes up to ask.
+TimePoint end_of_slice(TimePoint deadline) {
+  return interruption::is_asked() ? std::min(deadline, steady_now() + interruption::every)
+                                  : deadline;
+}
+
+/// Asks without the mutex. The analysis does not follow a mutex through a reference.
+bool is_interrupted(MutexLock& lock) NO_THREAD_SAFETY_ANALYSIS {
+  lock.unlock();
+  const bool requested = interruption::is_requested();
+  lock.lock();
+  return requested;
 }
 
 }  // namespace
@@ -209,16 +224,27 @@ void Outbox::break_off(const std::exception_ptr& why) {
 void Outbox::await(SendHandle& handle, TimePoint deadline) {
   engine_.progress([&] { return is_done(handle); }, deadline);
   MutexLock lock(mutex_);
-  if (!changed_.wait_until(lock.native(), to_steady(deadline), [&] { return handle.done; })) {
-    break_off(std::make_exception_ptr(PeerLost(
-        to_,
-        fmt::format("node {} is lost: a send to it timed out, which cut the stream", to_.value))));
-    engine_.cut();
-    throw PeerTimedOut(to_, "a message was not taken before its deadline");
+  while (!changed_.wait_until(lock.native(), to_steady(end_of_slice(deadline)),
+                              [&] { return handle.done; })) {
+    if (steady_now() >= deadline) {
+      cut_off("timed out");
+      throw PeerTimedOut(to_, "a message was not taken before its deadline");
+    }
+    if (is_interrupted(lock)) {
+      cut_off("was interrupted");
+      throw interruption::Interrupted();
+    }
   }
   if (handle.error) {
     std::rethrow_exception(handle.error);
   }
+}
+
+/// A send that its caller gives up has written a part of its message.
+void Outbox::cut_off(const char* end) {
+  break_off(std::make_exception_ptr(PeerLost(
+      to_, fmt::format("node {} is lost: a send to it {}, which cut the stream", to_.value, end))));
+  engine_.cut();
 }
 
 bool Outbox::is_done(const SendHandle& handle) const {

@@ -21,19 +21,19 @@ namespace syncopate::tcp {
 
 /// Messages on their way to one peer, before and after there is a stream to it.
 ///
-/// The sending thread also writes, as far as one write gets; the engine writes the rest, and while
-/// it has some, senders only queue. So a single small message wakes no other thread, and many of
-/// them leave in one write.
+/// The sending thread does one write itself; the engine writes the rest, and while it is writing,
+/// senders only queue. So a single small message wakes no other thread, and many small messages
+/// leave in one write.
 ///
-/// Threads:   any; `attach`, `write`, `fail` and `detach` the engine.
-/// Invariant: messages leave whole and in order; at most the front one is half written.
+/// Threads:   any; only the engine calls `attach`, `write`, `fail` and `detach`.
+/// Invariant: messages leave whole and in order; at most the front one is partly written.
 class Outbox {
  public:
-  /// The calls of the outbox to its owner, from any thread. The first two must not call back at
-  /// once.
+  /// The outbox calls these functions of its owner from any thread. The first two must not call the
+  /// outbox back before they return.
   struct Engine {
     std::function<void()> flush;      ///< call `write` until it is idle
-    std::function<void()> cut;        ///< break the stream, which keeps a message unfinished
+    std::function<void()> cut;        ///< break the stream, which leaves a message unfinished
     mail::ProgressFunction progress;  ///< called without a lock
   };
 
@@ -48,16 +48,16 @@ class Outbox {
   std::unique_ptr<Transfer> start_send(Tag tag, std::span<const std::byte> payload);
   void post(Tag tag, std::vector<std::byte> payload);
 
-  /// Refuses messages from now on, with `why`. The first reason counts.
+  /// Refuses messages from now on, with `why`. Only the first call has an effect.
   void refuse(const std::exception_ptr& why);
-  /// Refuses, and ends every send under way. Posted messages still leave, unless a half-written
-  /// send breaks the stream.
+  /// Refuses messages, and ends every send under way. Posted messages still leave, unless a partly
+  /// written send breaks the stream.
   void cancel(const std::exception_ptr& why);
-  /// False at the deadline.
+  /// Returns false at the deadline.
   bool wait_until_empty(TimePoint deadline);
   Traffic traffic() const;
 
-  /// Begins to write to `stream`, which outlives `detach`. Returns as `write`.
+  /// Begins to write to `stream`, which must exist until `detach`. Returns the same as `write`.
   WriteResult attach(Stream& stream);
   WriteResult write();
   /// Ends every send, now and later, with `why`, and drops posted messages.
@@ -74,9 +74,9 @@ class Outbox {
   };
   struct QueuedMessage {
     wire::FrameHeaderBytes header;
-    std::vector<std::byte> owned;        ///< the payload, where it was posted
-    std::span<const std::byte> payload;  ///< in `owned`, or the caller's
-    SendHandle* handle = nullptr;        ///< where it is the caller's
+    std::vector<std::byte> owned;        ///< the payload of a posted message
+    std::span<const std::byte> payload;  ///< in `owned`, or the caller's buffer
+    SendHandle* handle = nullptr;        ///< set if `payload` is the caller's buffer
 
     std::size_t size() const { return header.size() + payload.size(); }
   };
@@ -86,6 +86,7 @@ class Outbox {
   void gather() REQUIRES(mutex_);
   void advance(std::size_t written) REQUIRES(mutex_);
   void settle(QueuedMessage& message, const std::exception_ptr& error) REQUIRES(mutex_);
+  void cut_off(const char* end) REQUIRES(mutex_);
   void break_off(const std::exception_ptr& why) REQUIRES(mutex_);
   void await(SendHandle& handle, TimePoint deadline);
   bool is_done(const SendHandle& handle) const;

@@ -37,7 +37,7 @@ TEST(EvaluationProgress, ComesAfterEachBatch) {
   recompute_statistics(replica, dataset_of(30, 0), /*seed=*/1, progressed);
   EXPECT_EQ(batches, 1U);
   batches = 0;
-  test(replica, dataset_of(0, 1700), progressed);
+  test_model(replica, dataset_of(0, 1700), progressed);
   EXPECT_EQ(batches, 4U);
 }
 

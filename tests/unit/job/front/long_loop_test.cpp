@@ -4,11 +4,8 @@
 //         AddressSanitizer, whatever nothing points to any more is found at the end.
 #include <gtest/gtest.h>
 #include <malloc.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -16,60 +13,22 @@
 
 #include "base/errors.hpp"
 #include "job/front/loop_job.hpp"
+#include "tests/support/plain_replica.hpp"
 #include "tests/support/program_coordinator.hpp"
 
 namespace syncopate {
 namespace {
 
-constexpr std::size_t parameters = 1000;
 constexpr std::size_t step_of_first_measurement = 2000;
 constexpr std::size_t steps = 10000;
 constexpr std::size_t most_growth = 512 * 1024;  // bytes, of both programs
-
-/// Vectors of its own, which SGD moves towards zero.
-class PlainReplica final : public LoopReplica {
- public:
-  std::vector<TensorInfo> layout(ReplicaVector which) const override {
-    if (which == ReplicaVector::buffers) {
-      return {};
-    }
-    return {{.name = "all", .shape = {static_cast<std::int64_t>(parameters)}, .offset = 0}};
-  }
-  std::span<float> view(ReplicaVector which) override {
-    return which == ReplicaVector::buffers ? std::span<float>()
-                                           : values_[which == ReplicaVector::grads ? 1 : 0];
-  }
-  void store(ReplicaVector /*which*/) override {}
-  OptimizerState optimizer_state() const override { throw InternalError("no checkpoints"); }
-  void load_optimizer_state(const OptimizerState& /*state*/) override {}
-
-  void compute_gradient() { std::ranges::copy(values_[0], values_[1].begin()); }
-
- private:
-  void take_step(double rate_factor) override {
-    for (std::size_t i = 0; i < parameters; ++i) {
-      values_[0][i] -= static_cast<float>(0.01 * rate_factor) * values_[1][i];
-    }
-  }
-
-  std::array<std::vector<float>, 2> values_{std::vector<float>(parameters, 1.0F),
-                                            std::vector<float>(parameters)};
-};
-
-std::string run_folder() {
-  static int number = 0;
-  const auto folder = std::filesystem::path(testing::TempDir()) /
-                      ("long-loop-" + std::to_string(::getpid()) + "-" + std::to_string(number++));
-  std::filesystem::remove_all(folder);
-  return folder.string();
-}
 
 /// Calls `at(step)` before each step.
 void train(const JobEntry& entry, const std::string& scheme, const std::string& folder,
            std::size_t count, const std::function<void(std::size_t step)>& at) {
   const LoopJob job({.scheme = scheme, .options = {{"run-dir", folder}}, .entry = entry});
-  auto replica = std::make_unique<PlainReplica>();
-  PlainReplica& own = *replica;
+  auto replica = std::make_unique<test::PlainReplica>();
+  test::PlainReplica& own = *replica;
   LoopTraining training(
       job, std::move(replica),
       {.optimizer = {.learning_rate = 0.01, .rule = {{"optimizer", "sgd"}}}, .batch_size = 4});
@@ -85,7 +44,7 @@ void train(const JobEntry& entry, const std::string& scheme, const std::string& 
 void train_two(const std::string& scheme, std::size_t count,
                const std::function<void(std::uint32_t rank, std::size_t step)>& at) {
   test::ProgramCoordinator coordinator(2);
-  const std::string folder = run_folder();
+  const std::string folder = test::new_run_folder();
   std::vector<std::jthread> threads;
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {

@@ -1,6 +1,7 @@
+#include "train/worker_setup.hpp"
+
 #include <algorithm>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,10 +11,6 @@
 #include "pacer/pacer_control.hpp"
 #include "scheme/scheme_options.hpp"
 #include "scheme/scheme_spec.hpp"
-#include "train/initial_state.hpp"
-#include "train/member_roles.hpp"
-#include "train/same_model.hpp"
-#include "train/trainer.hpp"
 
 namespace syncopate {
 namespace {
@@ -27,9 +24,9 @@ Group group_of_workers(World& world, MemberLink& link, const WorkerOptions& opti
                        .hosts = link.view().hosts(Role::worker)});
 }
 
-/// True where a program goes on with a model that the server has.
+/// True if a program continues with the model that the server has.
 bool takes_model(const WorkerOptions& options) {
-  return options.loop != nullptr && options.plan.server_keeps_model();
+  return options.program && options.plan.server_keeps_model();
 }
 
 /// Moves the values that a replica exchanges into memory that the host's other nodes can read.
@@ -76,64 +73,11 @@ double measured_throughput(const Clock& clock, Replica& replica, const WorkerOpt
 /// Samples per second of the device by itself, if they are known before training; else 0.
 double known_throughput(const Clock& clock, Replica& replica, const WorkerOptions& options) {
   const double profiled = options.plan.profiled_throughput(options.rank);
-  const bool measurable = options.loop == nullptr && options.plan.cuts_batches();
+  const bool measurable = !options.program && options.plan.cuts_batches();
   return profiled == 0 && measurable ? measured_throughput(clock, replica, options) : profiled;
 }
 
-/// In batches of fewer samples, BatchNorm's mean and variance are poor estimates of those of the
-/// data.
-constexpr std::uint32_t few_samples = 16;
-
-void warn_of_small_batches(const JobPlan& plan) {
-  const std::uint32_t least = plan.least_step_samples();
-  if (least < few_samples) {
-    log::warn(
-        "a step may take as few as {} samples, which is little for the statistics of BatchNorm: "
-        "below {} they are noisy; use a larger --batch-size{}",
-        least, few_samples,
-        plan.cuts_batches() ? scheme_named(plan.config().scheme).way_to_larger_steps : "");
-  }
-}
-
-/// A worker's model, and its connections to the others, before its first step.
-class WorkerSetup {
- public:
-  WorkerSetup(World& world, MemberLink& link, PacerClient& pacer, Replica& replica,
-              const WorkerOptions& options);
-
-  const TrainingProgress& progress() const { return progress_; }
-  /// The states of this worker's loop and of the pacer in the checkpoint.
-  std::optional<LoopState> loop() const { return loop_state_in(own_); }
-  std::optional<wire::PacerMemory> pacer() const;
-  const States& states() const { return own_; }
-  Group& workers() { return workers_; }
-  double stand_alone_throughput() const { return stand_alone_throughput_; }
-  std::unique_ptr<Scheme> make_scheme();
-
- private:
-  Averaging::Options averaging();
-  const TrainConfig& config() const { return options_.plan.config(); }
-  std::size_t values(ReplicaVector which) { return replica_.view(which).size(); }
-  bool has_spare_core() const;
-  bool all_cores_taken();
-  TrainingProgress begin();
-  TrainingProgress begin_together();
-  TrainingProgress begin_from_server();
-  void begin_in_shared_memory();
-
-  const WorkerOptions& options_;
-  Replica& replica_;
-  PacerClient& pacer_;
-  Group workers_;
-  std::optional<ServerClient> server_;
-  Reply server_start_{};
-  OptimizerState outer_state_{};
-  States own_;
-  OptimizerState pacer_state_{};
-  std::optional<SharedModel> shared_;
-  double stand_alone_throughput_ = 0;
-  TrainingProgress progress_;
-};
+}  // namespace
 
 WorkerSetup::WorkerSetup(World& world, MemberLink& link, PacerClient& pacer, Replica& replica,
                          const WorkerOptions& options)
@@ -275,93 +219,6 @@ std::unique_ptr<Scheme> WorkerSetup::make_scheme() {
                  },
              .spare_core = has_spare_core(),
              .all_cores_taken = [this] { return all_cores_taken(); }});
-}
-
-/// A log that cannot be cut, such as on a full disk, has the rounds after the checkpoint twice.
-void cut_log(const std::filesystem::path& path, std::uint64_t round) {
-  try {
-    keep_rounds_up_to(path, round);
-  } catch (const DataError& error) {
-    log::warn("{}; training goes on, and this log repeats rounds", error.what());
-  }
-}
-
-/// While it lives, the loop of a program, if there is one, may end the job by the link.
-class AttachedLoop {
- public:
-  AttachedLoop(StepHandover* loop, World& world, MemberLink& link) : loop_(loop), link_(link) {
-    if (loop_ != nullptr) {
-      loop_->attach(world, [&link](const std::string& reason) {
-        wire::ToCoordinator message;
-        *message.mutable_abort() = to_abort(Error(reason));
-        link.send(message);
-      });
-    }
-  }
-  ~AttachedLoop() {
-    if (loop_ != nullptr) {
-      loop_->detach(link_.stop_reason().value_or(""));
-    }
-  }
-  AttachedLoop(const AttachedLoop&) = delete;
-  AttachedLoop& operator=(const AttachedLoop&) = delete;
-
- private:
-  StepHandover* loop_;
-  MemberLink& link_;
-};
-
-}  // namespace
-
-void run_worker(World& world, MemberLink& link, Replica& replica, const WorkerOptions& options) {
-  PacerLink pacer(link);
-  const AttachedLoop loop(options.loop, world, link);
-  link.join();
-  try {
-    WorkerSetup setup(world, link, pacer, replica, options);
-    cut_log(options.folder.worker_log(options.rank), setup.progress().round);
-    if (options.rank == Rank{0} && !replica.layout(ReplicaVector::buffers).empty()) {
-      warn_of_small_batches(options.plan);
-    }
-    const auto scheme = setup.make_scheme();
-    scheme->load_worker_states(setup.states());
-    if (options.loop != nullptr) {
-      options.loop->on_replica_set([&] {
-        scheme->take_replica(
-            replica, {.first = options.rank == Rank{0}, .barrier = [&] { link.barrier(); }});
-      });
-    }
-    link.restart(setup.pacer());
-    Trainer trainer(
-        world, link, replica, *scheme,
-        {.config = options.plan.config(),
-         .dataset = options.dataset,
-         .feed = options.plan.feed(options.dataset.train, options.rank),
-         .pacer = options.plan.pacer(options.rank),
-         .folder = options.folder,
-         .rank = options.rank,
-         .sync_mode = options.plan.sync_mode(),
-         .samples_per_step = options.plan.samples_per_step(),
-         .batch_size = options.plan.batch_sizes()[options.rank.value],
-         .samples_to_train = options.plan.samples_to_train(options.dataset.train.samples()),
-         .start = setup.progress(),
-         .resumed = setup.loop(),
-         .own_optimizers = traits_of(options.plan.config()).local_steps,
-         .leads = options.rank == Rank{0} && !options.plan.server_keeps_model(),
-         .gathers_at_the_end = uses_shared_model(options.plan.config()),
-         .takes_model_at_the_end = takes_model(options),
-         .stand_alone_throughput = setup.stand_alone_throughput(),
-         .loop = options.loop});
-    trainer.run();
-    if (options.loop != nullptr) {
-      expect_same_model(setup.workers(), replica);
-    }
-    wire::Leave leave;
-    *leave.mutable_last() = trainer.last_status();
-    link.leave(leave);
-  } catch (const std::exception& error) {
-    link.fail(error);
-  }
 }
 
 }  // namespace syncopate

@@ -1,23 +1,23 @@
-// The trainer's snapshots and checkpoints: the model, and with it the states of all workers.
+// The session's snapshots and checkpoints: the model, and with it the states of all workers.
 #include <utility>
 
 #include "checkpoint/worker_states.hpp"
-#include "train/trainer.hpp"
+#include "train/worker_session.hpp"
 
 namespace syncopate {
 
 /// True if a test has become due since the last call, and this worker leads.
-bool Trainer::evaluation_due() {
-  return evaluations_.due(moment()) && options_.leads;
+bool WorkerSession::evaluation_due() {
+  return evaluations_.due(moment()) && leads();
 }
 
-bool Trainer::checkpoint_due() {
-  return checkpoints_.due(moment()) && options_.leads;
+bool WorkerSession::checkpoint_due() {
+  return checkpoints_.due(moment()) && leads();
 }
 
 /// Saves the model before the first step, from which everything that follows may be checked.
-void Trainer::save_first() {
-  if (options_.start == TrainingProgress{} && checkpoints_.is_active()) {
+void WorkerSession::save_first() {
+  if (setup_.progress() == TrainingProgress{} && checkpoints_.is_active()) {
     const TimePoint start = world_.now();
     save(/*evaluate=*/false, /*checkpoint=*/true);
     held_since(start);
@@ -25,7 +25,7 @@ void Trainer::save_first() {
   }
 }
 
-void Trainer::save_all_workers(bool evaluate) {
+void WorkerSession::save_all_workers(bool evaluate) {
   report_.enter("checkpoint");
   ModelSnapshot model = model_with_all_states();
   if (policy_->rules().restarts_at_checkpoints) {
@@ -34,25 +34,25 @@ void Trainer::save_all_workers(bool evaluate) {
   save(evaluate, /*checkpoint=*/true, std::move(model));
 }
 
-/// The worker that leads gathers the states that the others send. Theirs is an empty model.
-ModelSnapshot Trainer::model_with_all_states() {
-  if (!options_.leads) {
+/// The leading worker gathers the states that the others send. The others return an empty model.
+ModelSnapshot WorkerSession::model_with_all_states() {
+  if (!leads()) {
     send_states(world_, link_.view(), own_states());
     return {};
   }
   ModelSnapshot model = copy_of_model();
   model.states.merge(in_checkpoint(options_.rank, own_states()));
-  model.states.merge(gather_states(world_, link_, from_seconds(options_.config.wait_limit),
-                                   [this] { scheme_.agree_after_failures(); }));
+  model.states.merge(gather_states(world_, link_, from_seconds(config().wait_limit),
+                                   [this] { scheme_->agree_after_failures(); }));
   return model;
 }
 
-/// Workers that are paced by time depend on the moments at which they go on. The time until then is
-/// off the training clock, which goes on from the reading in the checkpoint, as in a run that is
-/// resumed here.
-void Trainer::restart_all_workers(ModelSnapshot& model) {
-  scheme_.restart();
-  const wire::PacerMemory pacer = link_.restart({}, [this] { scheme_.agree_after_failures(); });
+/// Restarts all workers at one moment, on which workers that are paced by time depend. The time
+/// until then is off the training clock, which continues from the reading in the checkpoint, as in
+/// a run that is resumed here.
+void WorkerSession::restart_all_workers(ModelSnapshot& model) {
+  scheme_->restart();
+  const wire::PacerMemory pacer = link_.restart({}, [this] { scheme_->agree_after_failures(); });
   if (pacer.workers_size() > 0) {
     model.states[state_of_pacer] = to_state(pacer);
   }
@@ -62,20 +62,20 @@ void Trainer::restart_all_workers(ModelSnapshot& model) {
   checkpoints_.restart(moment());
 }
 
-States Trainer::own_states() const {
-  States states = scheme_.worker_states();
+States WorkerSession::own_states() const {
+  States states = scheme_->worker_states();
   states[state_of_loop] = to_state({.step = progress_.step,
-                                    .position = batches_.position(),
+                                    .position = position_,
                                     .speed_share = estimate_.share(),
                                     .training = progress_.training});
-  if (options_.own_optimizers) {
+  if (has_own_optimizer()) {
     states[state_of_optimizer] = replica_.optimizer_state();
   }
   return states;
 }
 
 /// Tests and saves the model at the end, unless the last round has done so.
-void Trainer::save_last() {
+void WorkerSession::save_last() {
   const bool evaluate = evaluations_.is_active() && tested_ != progress_.round;
   const bool checkpoint = checkpoints_.is_active() && saved_ != progress_.round;
   if (checkpoint && policy_->rules().saves_all_workers) {
@@ -88,12 +88,12 @@ void Trainer::save_last() {
   }
 }
 
-void Trainer::save(bool evaluate, bool checkpoint) {
+void WorkerSession::save(bool evaluate, bool checkpoint) {
   save(evaluate, checkpoint,
        snapshots_ && (evaluate || checkpoint) ? copy_of_model() : ModelSnapshot{});
 }
 
-void Trainer::save(bool evaluate, bool checkpoint, ModelSnapshot model) {
+void WorkerSession::save(bool evaluate, bool checkpoint, ModelSnapshot model) {
   report_.enter("snapshot");
   if (evaluate) {
     tested_ = progress_.round;
@@ -114,13 +114,13 @@ void Trainer::save(bool evaluate, bool checkpoint, ModelSnapshot model) {
   }
 }
 
-ModelSnapshot Trainer::copy_of_model() {
-  const ModelParts model = scheme_.model(replica_);
+ModelSnapshot WorkerSession::copy_of_model() {
+  const ModelParts model = scheme_->model(replica_);
   ModelSnapshot copy{.params = {model.params.begin(), model.params.end()},
                      .buffers = {model.buffers.begin(), model.buffers.end()},
-                     .states = scheme_.states()};
+                     .states = scheme_->states()};
   copy.states[state_of_optimizer] = replica_.optimizer_state();
-  const std::vector<WorkerPosition> positions = scheme_.positions();
+  const std::vector<WorkerPosition> positions = scheme_->positions();
   for (std::uint32_t rank = 0; rank < positions.size(); ++rank) {
     copy.states[prefix_of(Rank{rank}) + state_of_loop] = to_state({.step = positions[rank].step,
                                                                    .position = positions[rank].data,

@@ -1,0 +1,197 @@
+#include "job/front/program_worker.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <utility>
+
+#include "base/errors.hpp"
+#include "base/interruption.hpp"
+#include "job/host/coordinate.hpp"
+#include "job/program/program_messages.hpp"
+
+namespace syncopate {
+namespace {
+
+CoordinatorEndpoint endpoint_of(const ProgramWorker::Options& options) {
+  return {.address = options.training.address(),
+          .token = options.training.token(),
+          .transport = options.config.transport,
+          .own_address = options.launch.address,
+          .unencrypted = options.launch.unencrypted};
+}
+
+TrainConfig in_folder(TrainConfig config, const std::string& folder) {
+  config.run_dir = folder;
+  return config;
+}
+
+}  // namespace
+
+ProgramWorker::ProgramWorker(std::unique_ptr<ProgramReplica> replica, Options options)
+    : site_(in_folder(options.config, options.training.run_dir()), options.model),
+      replica_(std::move(replica)),
+      worker_(options_of(options)),
+      world_(connect(endpoint_of(options))),
+      link_(
+          std::in_place, world_,
+          MemberLink::Options{.join = site_.introduction(Role::worker, worker_.rank, *replica_)}) {
+  {
+    const MutexLock lock(mutex_);
+    open_link_ = &*link_;
+  }
+  run([&] {
+    session_.emplace(world_, *link_, *replica_, worker_);
+    session_->start();
+    start_next_step();
+  });
+}
+
+WorkerOptions ProgramWorker::options_of(const Options& options) {
+  if (options.training.has_memory()) {
+    site_.use(shm::Segment::open(address_of(options.training.memory())));
+  }
+  WorkerOptions worker = worker_options(site_, Rank{options.launch.rank});
+  worker.program = options.loop;
+  return worker;
+}
+
+ProgramWorker::~ProgramWorker() {
+  if (!ended_) {
+    end_by(std::make_exception_ptr(Error("the program has left its loop")));
+  }
+}
+
+void ProgramWorker::begin_pass(std::uint32_t samples) {
+  run([&] { receive_gradient(samples); });
+}
+
+void ProgramWorker::ready(std::size_t begin, std::size_t end) {
+  if (!ended_ && gradient_) {
+    gradient_->ready(begin, end);
+  }
+}
+
+void ProgramWorker::step(std::uint32_t samples, const StepSettings& settings,
+                         const GradientSet& gradients) {
+  run([&] {
+    replica_->computed(settings, gradients);
+    if (!has_begun_) {
+      receive_gradient(samples);
+    }
+    if (gradient_) {
+      gradient_->report_rest();
+    }
+    session_->end({.samples = samples, .loss_sum = std::numeric_limits<double>::quiet_NaN()});
+    start_next_step();
+  });
+}
+
+void ProgramWorker::take_replica() {
+  run([&] { session_->take_replica(); });
+}
+
+void ProgramWorker::finish() {
+  if (ended_ && !failure_) {
+    return;
+  }
+  run([&] {
+    session_->finish();
+    leave();
+  });
+}
+
+/// The program computes the next gradient now, or the job has ended.
+void ProgramWorker::start_next_step() {
+  has_begun_ = false;
+  gradient_.reset();
+  if (session_->is_done()) {
+    session_->finish();
+    leave();
+    expect_running();
+  }
+  session_->begin();
+  session_->compute(worker_.plan.batch_sizes()[worker_.rank.value]);
+}
+
+void ProgramWorker::receive_gradient(std::uint32_t samples) {
+  has_begun_ = true;
+  if (GradientSink* const sink = session_->sink(samples)) {
+    gradient_.emplace(*sink, replica_->view(ReplicaVector::grads).size());
+  }
+}
+
+template <class Call>
+void ProgramWorker::run(const Call& call) {
+  expect_running();
+  try {
+    link_->check();  // the job may have ended while the program computed
+    {
+      const MutexLock lock(mutex_);
+      if (!abandoned_.empty()) {
+        throw Error(abandoned_);
+      }
+    }
+    call();
+  } catch (const interruption::Interrupted&) {
+    end_by(std::current_exception());
+    failure_ = std::current_exception();  // the program knows it, whatever the coordinator answers
+    throw;
+  } catch (const std::exception&) {
+    if (ended_) {
+      throw;  // the job has ended without an error
+    }
+    end_by(std::current_exception());
+    std::rethrow_exception(failure_);
+  }
+}
+
+void ProgramWorker::expect_running() {
+  if (failure_) {
+    std::rethrow_exception(failure_);
+  }
+  if (ended_) {
+    throw Cancelled(
+        fmt::format("the job has ended{}, so the program's loop can take no further step",
+                    stopped_by_.empty() ? "" : fmt::format(" ({})", stopped_by_)));
+  }
+}
+
+/// Reports the error to the coordinator, which answers with the cause.
+void ProgramWorker::end_by(const std::exception_ptr& error) {
+  try {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& own) {
+      link_->fail(own);
+    }
+  } catch (const std::exception&) {
+    failure_ = std::current_exception();
+  }
+  leave();
+}
+
+void ProgramWorker::leave() {
+  ended_ = true;
+  stopped_by_ = link_->stop_reason().value_or("");
+  {
+    const MutexLock lock(mutex_);
+    open_link_ = nullptr;
+  }
+  gradient_.reset();
+  session_.reset();
+  link_.reset();
+}
+
+void ProgramWorker::abandon(const std::string& reason) {
+  const MutexLock lock(mutex_);
+  if (!abandoned_.empty() || open_link_ == nullptr) {
+    return;
+  }
+  abandoned_ = reason;
+  wire::ToCoordinator message;
+  *message.mutable_abort() = to_abort(Error(reason));
+  open_link_->send(message);
+}
+
+}  // namespace syncopate

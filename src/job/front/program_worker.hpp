@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/mutex.hpp"
+#include "job/launch/program_environment.hpp"
+#include "job/program/loop_site.hpp"
+#include "runtime/real_world.hpp"
+#include "train/program_replica.hpp"
+#include "train/worker_session.hpp"
+#include "wire/program.pb.h"
+
+namespace syncopate {
+
+/// A program as a worker of a training: joins it, and drives the worker's session on the thread of
+/// the program's loop.
+///
+/// Thread:  one at a time; `abandon` any.
+/// Errors:  of all calls: the error that ended the job, in every call from then on. Cancelled if
+///          the user has ended the job, and if the program is interrupted while a call waits
+///          (`interruption`), which ends the job.
+class ProgramWorker {
+ public:
+  struct Options {
+    const TrainConfig& config;
+    const LoopModel& model;
+    const wire::Training& training;  ///< where the coordinator of the training is
+    const ProgramLaunch& launch;     ///< how this process was started
+    ProgramLoop loop;
+  };
+
+  /// Joins, and blocks until all workers have joined: `replica` then has the parameters for the
+  /// first step.
+  ProgramWorker(std::unique_ptr<ProgramReplica> replica, Options options);
+  /// Ends the worker by an error, unless it has ended.
+  ~ProgramWorker();
+  ProgramWorker(const ProgramWorker&) = delete;
+  ProgramWorker& operator=(const ProgramWorker&) = delete;
+
+  /// The backward pass of a step of `samples` samples begins. At most once a step.
+  void begin_pass(std::uint32_t samples);
+  /// Values [begin, end) of the gradient are final; after `begin_pass`. Errors: also ConfigError
+  /// for values that were reported before.
+  void ready(std::size_t begin, std::size_t end);
+  /// The replica holds the gradient of `samples` samples, those of the pass if it has begun.
+  /// Returns when it holds the parameters for the next step.
+  void step(std::uint32_t samples, const StepSettings& settings, const GradientSet& gradients);
+  /// Between two steps: the programs of all workers have given their replicas the same values.
+  void take_replica();
+  /// No step follows. Waits for the loops of all workers; then the replica holds the job's model.
+  void finish();
+  /// The program ends its loop by an error, which ends the job for all workers. The first reason
+  /// counts.
+  void abandon(const std::string& reason);
+
+ private:
+  /// Runs a call of the session; its error ends this worker.
+  template <class Call>
+  void run(const Call& call);
+  void start_next_step();
+  void receive_gradient(std::uint32_t samples);
+  void end_by(const std::exception_ptr& error);
+  void leave();
+  void expect_running();
+  WorkerOptions options_of(const Options& options);
+
+  LoopSite site_;
+  const std::unique_ptr<ProgramReplica> replica_;
+  const WorkerOptions worker_;
+  RealWorld world_;
+
+  std::optional<ReportedGradient> gradient_;  ///< of the pass that has begun, if a sink takes it
+  bool has_begun_ = false;                    ///< the pass of the step
+  bool ended_ = false;
+  std::exception_ptr failure_;  ///< that has ended this worker
+  std::string stopped_by_;      ///< why the coordinator has stopped the training, if it has
+
+  Mutex mutex_;
+  std::string abandoned_ GUARDED_BY(mutex_);            ///< the reason; empty: it is not
+  MemberLink* open_link_ GUARDED_BY(mutex_) = nullptr;  ///< while this worker is in the job
+
+  std::optional<MemberLink> link_;
+  std::optional<WorkerSession> session_;  ///< last: it uses the members above
+};
+
+}  // namespace syncopate
