@@ -4,7 +4,7 @@
 
 namespace syncopate::cli {
 
-/// What CMake knows of this program; it writes the source.
+/// Facts about this build. CMake generates the source file that defines them.
 struct BuildFacts {
   std::string_view version;
   std::string_view libtorch;  ///< its version; empty in a program that was built without libtorch

@@ -43,7 +43,7 @@ struct Synonym {
   std::string_view option;
 };
 
-/// What other tools of the field call an option.
+/// Names of options in other tools of the field, and the option that each one means here.
 constexpr Synonym synonyms[] = {{"--lr", "--learning-rate"},
                                 {"--rate", "--learning-rate"},
                                 {"--batch", "--batch-size"},
@@ -65,7 +65,7 @@ constexpr Synonym synonyms[] = {{"--lr", "--learning-rate"},
                                 {"-v", "--verbose"},
                                 {"-V", "--version"}};
 
-/// "; did you mean …?" for an unknown option, by what others call it, or by its letters.
+/// Returns "; did you mean …?" for an unknown option, from the table of synonyms or by spelling.
 std::string meant_option(const CLI::App& app, const std::string& name) {
   const std::vector<std::string> known = option_names(app);
   const auto* const synonym = std::ranges::find(synonyms, name, &Synonym::word);
@@ -82,7 +82,7 @@ ConfigError unknown_command(const CLI::App& root, const std::string& name) {
                                  nearest(name, command_names(root))));
 }
 
-/// Errors: ConfigError. An empty name is that of an unset variable of the user's shell.
+/// Errors: ConfigError. An empty name usually comes from an unset variable of the user's shell.
 void check_name(const std::string& option, const std::string& kind, const std::string& name) {
   if (name.empty() && option.starts_with("--")) {
     throw ConfigError(

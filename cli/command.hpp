@@ -14,8 +14,8 @@ namespace syncopate::cli {
 struct Command {
   CLI::App* app = nullptr;
   std::function<int()> run;
-  /// Refuses arguments that the parser has left, where the command has more to say than
-  /// `check_nothing_left`.
+  /// Refuses arguments that the parser did not consume, for a command whose message is more
+  /// specific than that of `check_nothing_left`.
   std::function<void()> check_left = [] {};
 };
 
@@ -27,7 +27,7 @@ Command add_coordinator(CLI::App& root, const Handlers& handlers);
 /// `role`: worker or server.
 Command add_joiner(CLI::App& root, const Handlers& handlers, Role role);
 Command add_compare(CLI::App& root, const Handlers& handlers);
-/// Reads what runs have left; no job.
+/// Reads run folders; starts no job.
 Command add_report(CLI::App& root);
 Command add_bench(CLI::App& root, const Handlers& handlers);
 Command add_doctor(CLI::App& root, const Handlers& handlers);
@@ -48,15 +48,15 @@ Command add_help(CLI::App& root);
 /// "syncopate 0.1.0, libtorch 1.13.0".
 std::string version_line();
 
-/// The text that the user typed for an option (the last one of several); empty where the user gave
-/// none or the command has no such option. Errors: ConfigError, for a text that is not UTF-8, for a
-/// path that the system does not take and for a file or a folder with an empty name.
+/// Returns the text that the user typed for an option (the last one of several); empty if the user
+/// gave none or the command has no such option. Errors: ConfigError if the text is not UTF-8, the
+/// system does not accept the path, or the name of a file or folder is empty.
 std::optional<std::string> given(const CLI::App& app, const std::string& option);
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell if it needs quotes.
 std::string quoted(const std::string& word);
 
-/// The command line of a parsed command, with all its options but `without`.
+/// Returns the command line of a parsed command, with all its options except `without`.
 std::string words_of(const CLI::App& app, const std::string& without = "");
 
 /// Adds an option with a value. `given` reads the value later, as text.

@@ -40,8 +40,9 @@ struct BenchCommand;    // cli/bench/bench_command.hpp
 struct DoctorCommand;   // cli/doctor/doctor_command.hpp
 struct ProfileCommand;  // cli/bench/device_profiles.hpp
 
-/// The actions of the commands that start processes or need libtorch. In `syncopate` each one
-/// replaces the process by `syncopate-torch`, where each one does the work.
+/// The actions of the commands that start processes or need libtorch. In `syncopate`, an action
+/// replaces the process by `syncopate-torch` (`run`: by `syncopate-run`), which parses the same
+/// command line and does the work; only `compare` works in `syncopate` itself.
 struct Handlers {
   std::function<int(const TrainCommand&)> train;
   std::function<int(const CoordinatorCommand&)> coordinate;
@@ -50,8 +51,8 @@ struct Handlers {
   std::function<int(const BenchCommand&)> bench;
   std::function<int(const DoctorCommand&)> doctor;
   std::function<std::vector<torch_backend::NetworkFacts>(const NetworksCommand&)> networks;
-  /// The default learning rate by the optimizer's name; empty without libtorch, which leaves the
-  /// rate open.
+  /// Returns an optimizer's default learning rate. Empty in a program without libtorch, which
+  /// leaves the rate unset.
   std::function<double(Optimizer)> usual_learning_rate;
   std::function<int(const RunCommand&)> run = {};
   std::function<int(const ProfileCommand&)> profile = {};

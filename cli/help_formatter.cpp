@@ -35,7 +35,7 @@ std::size_t page_width() {
   return std::clamp(style.width, least_width, most_width);
 }
 
-/// What a command has beside the options of `train` is its own.
+/// True also for the options that `train` does not have: these are the command's own.
 bool is_used_most(const CLI::Option& option) {
   const auto& names = option.get_lnames();
   return names.empty() || find_field(names.front()) == nullptr ||
@@ -46,7 +46,7 @@ bool has_short_help(const CLI::App& app) {
   return app.get_help_all_ptr() != nullptr;
 }
 
-/// Each line by itself.
+/// Wraps each line of `text` separately.
 std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
   std::vector<std::string> lines;
   std::istringstream rows(text);
@@ -75,8 +75,7 @@ HelpFormatter::HelpFormatter() : width_(page_width()) {
   column_width(30);
 }
 
-/// Differs from that of CLI11 where all options are asked for: commands are listed by name then,
-/// too.
+/// Unlike CLI11's version, lists commands only by name also when all options are requested.
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
                                      CLI::AppFormatMode mode) const {
   if (mode == CLI::AppFormatMode::Sub) {
@@ -95,7 +94,7 @@ std::string HelpFormatter::options_used_most(const CLI::App& app) const {
   }));
 }
 
-/// CLI11 knows nothing of what stands behind --, which the command takes from there.
+/// Appends the user's program to the usage of `run`: CLI11 does not see the arguments after `--`.
 std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
   std::string usage = Formatter::make_usage(app, std::move(name));
   if (app->get_name() == "run") {

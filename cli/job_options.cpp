@@ -65,7 +65,7 @@ Duration gather_limit_of(const CLI::App& app, Duration usual) {
 
 void add_secret(CLI::App& app, const std::string& usual) {
   add_value(app, "secret", "FILE",
-            fmt::format("a file with the job's key, for its owner alone [{}]", usual))
+            fmt::format("a file with the job's key, readable only by its owner [{}]", usual))
       ->group(rendezvous);
 }
 

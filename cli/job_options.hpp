@@ -19,11 +19,11 @@ void add_gather_limit(CLI::App& app, Duration usual);
 /// Errors: ConfigError.
 Duration gather_limit_of(const CLI::App& app, Duration usual);
 
-/// `usual`: the meaning of a missing `--secret`.
+/// `usual`: the default that the help text shows.
 void add_secret(CLI::App& app, const std::string& usual);
 /// The content of the file of `--secret`, without the white space around it; empty without
-/// `--secret`. Errors: DataError, when the file cannot be read; ConfigError, when others can read
-/// it, or when its key is short or very long.
+/// `--secret`. Errors: DataError if the file cannot be read; ConfigError if other users can read or
+/// change it, or if its key is too short or too long.
 std::string secret_of(const CLI::App& app);
 
 void add_index(CLI::App& app, const std::string& role);

@@ -5,9 +5,8 @@
 #include "cli/report/report_command.hpp"
 #include "job/launch/launcher.hpp"
 
-/// `syncopate`: checks the command line without libtorch, so that an error appears at once, and
-/// leaves the commands that compute to `syncopate-torch`, and programs of others to
-/// `syncopate-run`.
+/// `syncopate`: checks the command line without loading libtorch, so that an error appears at once.
+/// `syncopate-torch` runs the commands that compute, `syncopate-run` the users' own programs.
 int main(int argc, char** argv) {
   using namespace syncopate;
   using namespace syncopate::cli;

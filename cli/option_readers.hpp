@@ -22,13 +22,13 @@ auto value_of(const std::string& option, const Read& read) {
   }
 }
 
-/// Errors: ConfigError, for another text than a whole number in these limits.
+/// Errors: ConfigError if the text is not a whole number within these limits.
 std::uint64_t number_of(const std::string& text, std::uint64_t least, std::uint64_t most);
 
-/// Errors: ConfigError, for another text than seconds above 0 and up to an hour.
+/// Errors: ConfigError if the text is not a number of seconds above 0 and up to an hour.
 double seconds_in(const std::string& text);
 
-/// One of the choices. Errors: ConfigError, which names the nearest.
+/// Returns `word` if it is one of the choices. Errors: ConfigError, which names the nearest choice.
 std::string choice_of(const std::string& word, std::span<const std::string_view> choices);
 
 }  // namespace syncopate::cli

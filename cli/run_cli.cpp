@@ -68,8 +68,8 @@ int run_parsed(const CLI::App& root, const std::vector<Command>& commands) {
   return exit_status::success;
 }
 
-/// The first argument from `argv[1]` on that ends the options of `syncopate run`; `argc` where none
-/// does: the words after it belong to the program that it starts.
+/// Returns the index of the `--` that ends the options of `syncopate run`, or `argc` if there is
+/// none. The words after it belong to the program that the command starts.
 int end_of_options(int argc, char** argv) {
   int end = 1;
   while (end < argc && std::strcmp(argv[end], "--") != 0) {
@@ -115,8 +115,8 @@ int parse_and_run(int argc, char** argv, const Handlers& handlers) {
   return run_parsed(root, commands);
 }
 
-/// Also empty where the launcher's variables contradict each other: a command that needs the launch
-/// refuses them.
+/// Also empty if the launcher's variables contradict each other: a command that needs the launch
+/// refuses them itself.
 std::optional<Launch> launch_if_any() {
   try {
     return own_launch();
@@ -125,8 +125,8 @@ std::optional<Launch> launch_if_any() {
   }
 }
 
-/// The exit status where the reader of standard output has seen enough, as `head` has. Errors:
-/// DataError, in every other case.
+/// Returns the exit status if the reader of standard output has closed it, as `head` does. Errors:
+/// DataError if the write failed for another reason.
 int output_failed(std::error_code code) {
   if (code == std::errc::broken_pipe) {
     return exit_status::failure;
@@ -134,7 +134,8 @@ int output_failed(std::error_code code) {
   throw DataError(fmt::format("cannot write standard output: {}", code.message()));
 }
 
-/// Text that does not fit into the buffer of the stream is written at once.
+/// A command that prints more than the stream's buffer holds writes to standard output while it
+/// runs, so a write may fail here.
 int parse_and_print(int argc, char** argv, const Handlers& handlers) {
   try {
     return parse_and_run(argc, argv, handlers);

@@ -15,7 +15,7 @@ int run(const cli::RunCommand& command) {
 
 }  // namespace
 
-/// `syncopate-run`: the same command line as `syncopate`, for `run` alone, without libtorch.
+/// `syncopate-run`: the same command line as `syncopate`, only for `run`, without libtorch.
 int main(int argc, char** argv) {
   const cli::Handlers handlers{.train = {},
                                .coordinate = {},

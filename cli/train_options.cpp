@@ -22,7 +22,7 @@
 namespace syncopate::cli {
 namespace {
 
-/// A line of all values: "mlp, lenet5". Empty for an option that takes other ones.
+/// All values in one line: "mlp, lenet5". Empty for an option that has no list of values.
 std::string values_of(const OptionSpec& field) {
   std::string values;
   if (field.choices != nullptr) {
@@ -108,8 +108,8 @@ TrainConfig config_of_run(const std::filesystem::path& run_dir) {
     const auto run = run_dir.parent_path().parent_path();
     if (run_dir.extension() == ".safetensors" && is_there(run / "config.toml")) {
       throw ConfigError(
-          fmt::format("--resume: {} is a checkpoint; name its run, which goes on from the newest "
-                      "one: --resume {}",
+          fmt::format("--resume: {} is a checkpoint; name the folder of its run, which resumes "
+                      "from the newest checkpoint: --resume {}",
                       run_dir.string(), run.string()));
     }
     throw ConfigError(
@@ -281,7 +281,7 @@ TrainCommand job_of(const CLI::App& app, const Handlers& handlers) {
   const auto launch = own_launch();
   if (launch) {
     facts.ranks = launch->size;
-    // A job that requires a module which is missing is refused by the module's name.
+    // A job that requires a missing MPI module fails later, with a message that names the module.
     facts.mpi =
         launch->mpi && (requires_mpi(config) || mpi::is_built(*launch->mpi, chosen_mpi_modules()));
   }

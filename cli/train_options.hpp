@@ -15,7 +15,7 @@ void add_train_options(CLI::App& app);
 /// own machine set values; all others must agree with the job.
 void add_expectations(CLI::App& app);
 
-/// Adds every option that holds for programs with a loop of their own, and `-n`.
+/// Adds every option that applies to programs with their own training loop, and `-n`.
 void add_loop_options(CLI::App& app);
 
 /// The default BatchNorm statistics of evaluations in a comparison. Running statistics lag behind
@@ -36,15 +36,15 @@ TrainConfig common_config_of(const CLI::App& app);
 /// The options that the user gave, each checked by itself. Errors: ConfigError.
 GivenOptions given_options(const CLI::App& app);
 
-/// The same of `add_loop_options`, without the number of workers.
+/// The options of `add_loop_options` that the user gave, without the number of workers.
 GivenOptions given_loop_options(const CLI::App& app);
 
 /// The configuration of a parsed command line, not yet resolved. Options override the file of
 /// `--config` or the run of `--resume`, which override the defaults.
 ///
-/// Errors: ConfigError, for a value that an option does not take, options that contradict each
-///         other, and, with `--resume`, options that would change what the run computes; DataError,
-///         for a file that cannot be read.
+/// Errors: ConfigError if an option does not accept its value, if options contradict each other, or
+///         if, with `--resume`, an option would change what the run computes; DataError if a file
+///         cannot be read.
 TrainConfig config_of(const CLI::App& app);
 
 /// Adds `--quiet` and `--verbose`, and `--json` for a command that shows a job.

@@ -61,7 +61,7 @@ context::fiber Fiber::State::run(context::fiber&& resumer) {
   notes.entered();
   outside = std::move(resumer);
   body();
-  body = nullptr;  // here, because destructors may pause, too
+  body = nullptr;  // destroyed here, because destructors may pause, too
   ended = true;
   notes.leaving(true);
   return std::move(outside);

@@ -31,13 +31,13 @@ struct Receive {
 /// Invariant: no posted receive matches a message that is kept.
 class Inbox {
  public:
-  /// A message has arrived.
+  /// Called when a message has arrived.
   void arrive(Message message);
   /// Begins a receive, which must live until it has ended or is withdrawn.
   void post(Receive& receive);
-  /// Forgets a receive. One that has ended is no longer known.
+  /// Forgets a receive. Has no effect on one that has ended.
   void withdraw(Receive& receive);
-  /// Nothing more comes from `peer`; `why` is the text of the errors. Called once a peer.
+  /// Called once per peer, when nothing more comes from it; `why` is the text of the errors.
   void lose(NodeId peer, const std::string& why);
   /// Ends every receive with `error` and drops every message.
   void cancel(const std::exception_ptr& error);

@@ -33,7 +33,7 @@ class Waiting {
   ~Waiting() = default;
 };
 
-/// A fiber under the scheduler. Known to others by reference until its body has ended.
+/// A fiber under the scheduler. Others may refer to it until its body has ended.
 class Strand {
  public:
   Strand(std::uint64_t number, std::string name, std::size_t stack_bytes,
@@ -81,17 +81,17 @@ class Scheduler final : private EventTarget {
   /// A new strand, ready to run. `body` must not throw.
   Strand& start(std::string name, std::function<void()> body);
 
-  /// The strand that calls. Errors: InternalError, when none does.
+  /// The calling strand. Errors: InternalError if the caller is no strand.
   Strand& current() const;
 
-  /// Blocks the calling strand until `wake` (true) or until the deadline (false); one that has
-  /// passed still lets every other ready strand run first.
+  /// Blocks the calling strand until `wake` (true) or until the deadline (false); a deadline that
+  /// has passed still lets every other ready strand run first.
   bool block(const Waiting& waiting, TimePoint deadline);
 
   /// Makes a strand ready if it is blocked, else does nothing.
   void wake(Strand& strand);
 
-  /// From now on the strand does not run, as a thread that its debugger has stopped.
+  /// From now on the strand does not run, like a thread that a debugger has stopped.
   void freeze(Strand& strand) { strand.frozen_ = true; }
   /// Ends `freeze`.
   void thaw(Strand& strand);
@@ -99,8 +99,8 @@ class Scheduler final : private EventTarget {
   /// The time of the next step: now, later, or never (`no_deadline`).
   TimePoint next_step() const;
 
-  /// Runs one ready strand, or fires one event. False when there is neither.
-  /// Errors: InternalError, for an endless loop; and the errors that the event's target throws.
+  /// Runs one ready strand, or fires one event. Returns false if there is neither.
+  /// Errors: InternalError if a strand loops endlessly; the errors that the event's target throws.
   bool step();
 
   /// Runs all ready strands, and those that they make ready, without moving the clock.

@@ -25,7 +25,7 @@ struct SimHost {
 /// The shared memory of one simulated node. Access to it takes no virtual time.
 class SimMemory final : public SharedMemory {
  public:
-  /// Throws where `peer` is lost, or this node was cancelled.
+  /// Throws if `peer` is lost, or this node was cancelled.
   using Check = std::function<void(NodeId peer)>;
 
   SimMemory(Node& node, std::shared_ptr<SimHost> host, Check check)

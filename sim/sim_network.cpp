@@ -111,7 +111,7 @@ void Network::schedule(TimePoint when, Stage stage, std::size_t index) {
   scheduler_.schedule(when, *this, (index << 2) | static_cast<std::uint64_t>(stage));
 }
 
-/// The sender's network card has read the payload: the sender gets its buffer back.
+/// Called when the sender's network card has read the payload: returns the buffer to the sender.
 void Network::return_buffer(Packet& packet) {
   Departure& departure = packet.departure;
   if (departure.buffer == nullptr) {
@@ -167,7 +167,7 @@ void Network::deliver(Departure departure) {
   }
 }
 
-/// The end of a stream has arrived, possibly before messages that were sent before it.
+/// Called when the end of a stream has arrived, possibly before messages that were sent before it.
 void Network::begin_end(std::size_t index) {
   Ending ending = std::move(endings_[index]);
   free_endings_.push_back(index);

@@ -68,14 +68,14 @@ class Network final : private EventTarget {
   void send(Departure departure);
   /// The time at which all messages of `node` so far are sent.
   TimePoint sent_by(NodeId node) { return times_.sent_by(node); }
-  /// From now on, in both directions.
+  /// Changes the link between two nodes, in both directions, from now on.
   void set_link(NodeId one, NodeId other, const LinkProfile& profile);
 
   /// True while the endpoint of `node` is open.
   bool is_open(NodeId node) const;
   /// Ends the stream between two nodes, one way.
   void cut(NodeId from, NodeId to, const std::string& why);
-  /// Ends the streams of `node` to everyone.
+  /// Ends the streams of `node` to all other nodes.
   void disconnect(NodeId node, const std::string& why);
   /// Ends the sends of `from`, to `to` or to all nodes, that still borrow their buffers: each
   /// completes with `error`, its message is dropped and its stream is cut.

@@ -10,11 +10,11 @@
 
 namespace syncopate::sim {
 
-/// Ends the tasks of a node that was killed: thrown by whatever they are blocked in or call next.
-/// Nothing but the simulation may stop it, hence no `std::exception`.
+/// Ends the tasks of a killed node: thrown by the call in which they are blocked, or by the next
+/// one. Only the simulation may catch it, hence it is no `std::exception`.
 struct NodeDied {};
 
-/// The tasks of one node: all that they block in goes through here, so that all can be ended.
+/// The tasks of one node. They block only through this class, so that all can be ended.
 class Node {
  public:
   Node(NodeId id, std::string name, Scheduler& scheduler)
@@ -43,7 +43,8 @@ class Node {
   void die() noexcept;
   bool dead() const { return dead_; }
 
-  /// Stops the first task, the node's own body, until `go_on`, `cancel` or `die`. The others go on.
+  /// Stops the first task, the node's own body, until `go_on`, `cancel` or `die`. The other tasks
+  /// continue.
   void hang();
   void go_on();
 
@@ -65,14 +66,14 @@ class Completion {
  public:
   bool done() const { return done_; }
 
-  /// The operation has ended, well unless there is an error. The first call counts.
+  /// Called when the operation has ended, with its error, if any. Only the first call counts.
   void complete(std::exception_ptr error = nullptr);
 
   /// Throws the error that the operation ended with, if any.
   void check() const;
 
   /// Blocks until the end (true) or the deadline (false). Errors: those of `Node::block`;
-  /// InternalError, when another task awaits the same end.
+  /// InternalError if another task awaits the same end.
   bool await(Node& node, const Waiting& waiting, TimePoint deadline);
   /// Blocks until the end, whatever happens to the node in the meantime. For destructors.
   void await_quietly(Node& node, const Waiting& waiting) noexcept;

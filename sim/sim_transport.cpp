@@ -10,7 +10,7 @@
 namespace syncopate::sim {
 namespace {
 
-/// `close` waits for this.
+/// The wait of `close`.
 class Flush : public Waiting {
  public:
   std::string describe() const override { return "its messages to be sent"; }
@@ -45,7 +45,7 @@ class SimTransport::StartedSend final : public Transfer, private Waiting {
                        buffer_.payload.size(), to_.value, tag_.value);
   }
 
-  /// After half a message no other message can follow in its stream.
+  /// Cuts the stream, since no other message can follow half a message.
   [[noreturn]] void give_up() {
     const std::string what =
         fmt::format("{} gave up sending {} bytes to node {} under tag {} at its deadline",

@@ -125,7 +125,7 @@ void Simulation::step() {
   scheduler_.step();
 }
 
-/// The nodes that failed first are the likely cause for which the others stopped.
+/// The first node that failed is the likely reason why the others stopped.
 void Simulation::report_stop(const std::string& what) {
   if (!failures_.empty()) {
     throw NodeFailed(failures_.front());

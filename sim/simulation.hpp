@@ -86,10 +86,10 @@ class Simulation final : private EventTarget {
   void kill(NodeId node);
   /// Breaks the connection of two nodes: both find the other lost.
   void cut_link(NodeId one, NodeId other);
-  /// Stops the main task of a node, while its other tasks go on: its heartbeats still come. It runs
-  /// again, to its end, once the node is cancelled or killed.
+  /// Stops the main task of a node, while its other tasks continue: it still sends heartbeats. The
+  /// main task runs again, to its end, once the node is cancelled or killed.
   void hang(NodeId node);
-  /// The main task of a node that hangs goes on.
+  /// Lets the main task of a hanging node continue.
   void go_on(NodeId node);
   /// Changes the link between two nodes, both ways, for messages that are sent from now on.
   void set_link(NodeId one, NodeId other, const LinkProfile& link);
@@ -109,7 +109,7 @@ class Simulation final : private EventTarget {
   Trace trace_;
   Scheduler scheduler_;
   Network network_;
-  std::shared_ptr<SimHost> host_;                 ///< null where nodes share no memory
+  std::shared_ptr<SimHost> host_;                 ///< null if nodes share no memory
   std::vector<std::unique_ptr<Member>> members_;  // by node
   std::size_t running_ = 0;                       // members that have not ended
   std::deque<std::function<void()>> actions_;

@@ -36,7 +36,7 @@ class Trace {
   explicit Trace(TraceSink sink) : sink_(std::move(sink)) {}
 
   void message(TimePoint when, const TracedMessage& message) const;
-  /// Anything else.
+  /// Writes a line about any other event.
   void note(TimePoint when, NodeId node, std::string_view what) const;
 
   /// False without a sink: callers then skip the work of making a line.

@@ -21,6 +21,9 @@ void TransferTimes::set_link(NodeId from, NodeId to, const LinkProfile& link_pro
   link(from, to).profile = link_profile;
 }
 
+/// A message enters the network card when that is free, and the link at the same moment or as soon
+/// as the link is free. Both carry it at the same time, so it leaves the link when the slower one
+/// is done.
 Passage TransferTimes::depart(TimePoint now, NodeId from, NodeId to, std::size_t bytes) {
   TimePoint& nic_free = nic(from).outward_free;
   Link& way = link(from, to);

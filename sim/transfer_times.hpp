@@ -50,17 +50,17 @@ class TransferTimes {
  public:
   TransferTimes(const NetworkProfile& profile, std::uint64_t seed);
 
-  /// From now on, for messages from `from` to `to`.
+  /// Sets the profile for messages from `from` to `to`, from now on.
   void set_link(NodeId from, NodeId to, const LinkProfile& link);
 
-  /// Books the sender's network card and the link for a message handed over now.
+  /// Books the sender's network card and the link for a message that is sent now.
   Passage depart(TimePoint now, NodeId from, NodeId to, std::size_t bytes);
 
   /// Books the receiver's network card when the first byte has come. Returns the time at which the
   /// whole message has arrived.
   TimePoint arrive(const Passage& passage, NodeId to, std::size_t bytes);
 
-  /// Of the link as it is now, without jitter.
+  /// The latency of the link as it is now, without jitter.
   Duration latency(NodeId from, NodeId to);
 
   /// The time at which the network card of `node` has sent all messages so far.
@@ -74,7 +74,7 @@ class TransferTimes {
   struct Link {
     LinkProfile profile;
     TimePoint free{};       ///< when it takes its next message
-    TimePoint last_byte{};  ///< of the message before
+    TimePoint last_byte{};  ///< when that of the previous message arrives
   };
 
   Nic& nic(NodeId node);

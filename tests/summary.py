@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Prints what failed in the tests of some builds, with the command that runs it again, and the slowest of them, by the results
-that ctest has written into their folders as junit.xml.
+"""Prints the failed tests of some builds, each with the command that runs it again, and the slowest tests. It reads the results
+that ctest has written as junit.xml into the build folders.
 
 summary.py BUILD...
 """
@@ -13,17 +13,17 @@ import sys
 import xml.etree.ElementTree as xml
 
 SHOWN = 20
-# Lines that name a failed case of GoogleTest or unittest, or say why it failed. A test without them shows its last lines.
+# Lines that name a failed case of GoogleTest or unittest, or its reason. Of a test without such lines the last lines are shown.
 FAILURE = re.compile(r"^\[  FAILED  \] \S+\.\S|: Failure$|^(FAIL|ERROR): |^\w*(Error|Exception): |^  Actual: |^Expected: ")
-CASE = re.compile(r"^(?:FAIL|ERROR): \w+ \(__main__\.([\w.]+)\)")  # of unittest
-FORKED = "SYNCOPATE_FORK_SERVER="  # a test that runs by itself imports torch itself
+CASE = re.compile(r"^(?:FAIL|ERROR): \w+ \(__main__\.([\w.]+)\)")  # a case of unittest
+FORKED = "SYNCOPATE_FORK_SERVER="  # dropped from the command: a test that runs by itself has no fork server
 SHOWN_OF_EACH = 20
 LAST_LINES = 3
 COLUMNS = 300
 
 
 def cases_of(build):
-    """Elements <testcase> of the tests that ran."""
+    """Returns the elements <testcase> of the tests that ran."""
     cases = xml.parse(build / "junit.xml").getroot().iter("testcase")
     return [case for case in cases if case.get("status") != "disabled"]
 
@@ -35,7 +35,7 @@ def what_failed(case):
 
 
 def command_of(build, name, lines):
-    """The command that runs a test by itself; of a Python test only the first case that failed."""
+    """Returns the command that runs a test by itself; for a Python test only the first case that failed."""
     shown = subprocess.run(["ctest", "--show-only=json-v1"], cwd=build, capture_output=True, text=True, check=True).stdout
     test = next(test for test in json.loads(shown)["tests"] if test["name"] == name)
     values = {each["name"]: each["value"] for each in test["properties"]}

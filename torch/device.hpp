@@ -7,10 +7,10 @@
 
 namespace syncopate::torch_backend {
 
-/// The device that `wanted` means to the worker with this index on its machine; see
+/// The device that `wanted` means for the worker with this index on its machine; see
 /// `resolve_device`. More workers than CUDA devices share them. Results of `resolve_device` are
 /// valid names, too.
-/// Errors: ConfigError, for a device that this machine or this build of libtorch does not have.
+/// Errors: ConfigError if this machine or this build of libtorch does not have the device.
 torch::Device device_for(const std::string& wanted, std::uint32_t local_index);
 
 /// "cpu" or "cuda:0 (NVIDIA H100)".

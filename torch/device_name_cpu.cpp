@@ -1,4 +1,4 @@
-// For a libtorch without CUDA, which never comes to have a device to name.
+// For a libtorch without CUDA: it has no device, so no caller asks for a name.
 #include "base/errors.hpp"
 #include "torch/device.hpp"
 

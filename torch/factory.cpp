@@ -48,7 +48,7 @@ std::string text_of(const SampleShape& shape) {
   return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
 }
 
-/// Errors: ConfigError, for a network that cannot take its samples, or answers in another shape.
+/// Errors: ConfigError if the network cannot take its samples, or its outputs have another shape.
 void check_outputs(const Network& network, const NetworkSettings& settings) {
   constexpr std::int64_t samples = 2;
   const auto& [channels, height, width] = settings.input;

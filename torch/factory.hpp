@@ -48,36 +48,39 @@ struct NetworkFacts {
   std::string refusal = {};         ///< why it cannot take `input`: it has no figures then
 };
 
-/// Errors: ConfigError, for an unknown name or an input that the network cannot take.
+/// Errors: ConfigError if the name is unknown, or the network cannot take the input.
 NetworkFacts network_facts(const NetworkSettings& settings);
 
-/// The facts of every network. A height or width of 0 is the other one; both 0, each network's
-/// usual size. A network that cannot take such images has a refusal instead of figures.
+/// The facts of every network. A height or width of 0 becomes the other one; if both are 0, each
+/// network takes its usual size. A network that cannot take such images has a refusal instead of
+/// figures.
 std::vector<NetworkFacts> all_network_facts(const SampleShape& input, std::uint32_t classes);
 
 /// Refuses a network that cannot be trained, or whose outputs are not [samples, classes]. Starts no
 /// thread, so that this process may still fork. Errors: ConfigError.
 void check_network(const NetworkSettings& settings);
 
-/// A device as people know it: "cpu" or "cuda:0 (NVIDIA H100)".
-/// `wanted` is `auto`, `cpu`, `cuda` (the worker's own by its index) or `cuda:N`.
-/// Errors: ConfigError, for a device that this machine or this build of libtorch does not have.
+/// The full name of a device: "cpu" or "cuda:0 (NVIDIA H100)". `wanted` is `auto`, `cpu`, `cuda`
+/// (the worker's own by its index) or `cuda:N`.
+/// Errors: ConfigError if this machine or this build of libtorch does not have the device.
 std::string resolve_device(const std::string& wanted, std::uint32_t local_index);
 
 /// The version of libtorch: "1.13.1".
 std::string libtorch_version();
 
-/// How the MKL of libtorch describes its version; empty for a libtorch with another BLAS.
+/// The version of libtorch's MKL, in its own words; empty if libtorch has another BLAS.
 std::string mkl_version();
 
 /// The devices of this machine as `resolve_device` names them, the CPU first.
 std::vector<std::string> available_devices();
 
-/// Multiplications and additions of float32 a second, in products of square matrices by one thread.
+/// Multiplications and additions of float32 per second, in products of square matrices by one
+/// thread.
 double matrix_speed();
 
 /// Prepares this process for training with `threads` threads for computation; memory that a step
-/// frees is kept for the next. Called before the first replica. Errors: ConfigError, for no thread.
+/// frees is kept for the next. Called before the first replica. Errors: ConfigError if `threads` is
+/// 0.
 void set_threads(std::uint32_t threads);
 
 /// A replica of a network with an optimizer, on a device named by `resolve_device`'s rules.

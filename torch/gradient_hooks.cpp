@@ -8,7 +8,7 @@
 
 namespace syncopate::torch_backend {
 
-/// Before a node runs. A node that gets no gradient has nothing to add.
+/// Runs before a node. If it has written the gradient, the node gets none, and so adds nothing.
 class GradientHooks::WriteHook final : public torch::autograd::FunctionPreHook {
  public:
   WriteHook(GradientHooks& hooks, std::size_t tensor) : hooks_(hooks), tensor_(tensor) {}
@@ -53,7 +53,8 @@ GradientHooks::GradientHooks(const FlatTensors& params)
   }
 }
 
-/// The graph of a pass lives as long as its outputs, which may outlive this object.
+/// Removes the hooks: the graph of a pass lives as long as its outputs, which may outlive this
+/// object.
 GradientHooks::~GradientHooks() {
   for (const Watched& watched : watched_) {
     watched.node->del_post_hook(watched.completion);
@@ -68,8 +69,9 @@ GradientHooks::ActiveSink::ActiveSink(GradientHooks& hooks, GradientSink* sink) 
   hooks.sink_ = sink;
 }
 
-/// False where libtorch has to add the gradient: to one of this pass, which a network that runs
-/// backward passes of its own has, or because it is sparse, or has hooks that change it.
+/// Writes a gradient over that of the previous pass. Returns false if libtorch has to add it: to an
+/// earlier one of this pass, if the network runs backward passes of its own, or because the
+/// gradient is sparse, or because hooks of the parameter change it.
 bool GradientHooks::write(std::size_t tensor, const torch::Tensor& gradient) {
   const torch::Tensor& parameter = params_.tensors()[tensor].tensor;
   torch::Tensor& place = parameter.mutable_grad();

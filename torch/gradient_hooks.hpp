@@ -15,8 +15,8 @@ namespace syncopate::torch_backend {
 /// Writes the gradients of a backward pass over those of the pass before, and notifies a sink of
 /// each as soon as libtorch has completed it.
 ///
-/// Autograd adds to a gradient that is there. A gradient that is written instead needs no pass over
-/// memory that zeroes the whole vector first, and another that reads it.
+/// Autograd adds to an existing gradient. Writing it instead saves a pass over memory that first
+/// zeroes the whole vector, and another that reads it.
 ///
 /// Autograd has one node for each parameter, which accumulates the parameter's gradient. The node
 /// runs once in a pass, after every use of the parameter has contributed. The node of an unused
@@ -35,13 +35,13 @@ class GradientHooks {
   /// Calls `completed` for each complete gradient from now on. An empty function ends the calls.
   void on_complete(std::function<void()> completed) { completed_ = std::move(completed); }
 
-  /// By tensor, whether the last pass has computed its gradient.
+  /// By tensor: true if the last pass has computed its gradient.
   const std::vector<bool>& written() const { return written_; }
 
   /// Runs a backward pass, after which the gradients are its own. Notifies `sink` once of each;
   /// null: no sink.
-  /// Errors: those of the pass; ConfigError, where a gradient changes after it was complete, as it
-  ///         does in a network that runs backward passes of its own.
+  /// Errors: those of the pass; ConfigError if a gradient changes after it was complete, as it does
+  ///         in a network that runs backward passes of its own.
   template <class Pass>
   auto run(GradientSink* sink, const Pass& pass) {
     const ActiveSink active(*this, sink);

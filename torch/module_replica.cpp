@@ -33,7 +33,7 @@ bool is_cross_entropy(const ModuleReplica::MeanLoss& loss) {
   return function != nullptr && *function == mean_cross_entropy;
 }
 
-/// Σ w l / Σ w over the samples of a batch; 0 where every weight is 0.
+/// Σ w l / Σ w over the samples of a batch; 0 if every weight is 0.
 torch::Tensor weighted_cross_entropy(const torch::Tensor& outputs, const torch::Tensor& labels,
                                      const torch::Tensor& weights) {
   const torch::Tensor losses = torch::cross_entropy_loss(
@@ -60,7 +60,7 @@ void copy_values(const torch::OrderedDict<std::string, torch::Tensor>& from,
   for (const auto& item : to) item.value().copy_(from[item.key()]);
 }
 
-/// One transfer from the device for both figures.
+/// The loss and the number of correct answers, with one transfer from the device for both.
 PassResult result_of(const torch::Tensor& outputs, const torch::Tensor& mean_loss,
                      const torch::Tensor& labels) {
   const torch::NoGradGuard no_grad;
@@ -170,7 +170,7 @@ torch::Tensor ModuleReplica::loss_of(const torch::Tensor& outputs, const torch::
   if (batch.weights.empty()) return options_.mean_loss(outputs, labels);
   if (!is_cross_entropy(options_.mean_loss) || batch.weights.size() != batch.samples()) {
     throw ConfigError(fmt::format(
-        "{} weights for {} samples: sample weights need one a sample, and the loss cross entropy",
+        "{} weights for {} samples: expected one weight per sample, and the loss cross entropy",
         batch.weights.size(), batch.samples()));
   }
   auto* const weights = const_cast<float*>(batch.weights.data());

@@ -47,7 +47,7 @@ class ModuleReplica final : public Replica {
     Precision precision = Precision::float32;
   };
 
-  /// Errors: ConfigError, for a module without trained parameters, or not of float32.
+  /// Errors: ConfigError if the module has no trained parameters, or is not of float32.
   explicit ModuleReplica(Options options);
 
   std::vector<TensorInfo> layout(ReplicaVector which) const override;
@@ -55,9 +55,9 @@ class ModuleReplica final : public Replica {
   void store(ReplicaVector which) override;
   void move_into(SharedMemory& memory) override;
 
-  /// Errors of both passes: ConfigError, where libtorch refuses (a batch that the network cannot
-  /// take, a device without memory); InternalError, for a batch that contradicts itself. Of the
-  /// backward pass: ConfigError, as `UnusedTensors`.
+  /// Errors of both passes: ConfigError if libtorch refuses (a batch that the network cannot take,
+  /// a device without memory); InternalError if a batch contradicts itself. Errors of the backward
+  /// pass: ConfigError, as `UnusedTensors`.
   using Replica::backward;
   bool reports_gradients() const override { return options_.device.is_cpu(); }
   void on_progress(PassDetail detail, const std::function<void()>& progressed) override;
@@ -65,11 +65,11 @@ class ModuleReplica final : public Replica {
   /// `GradientHooks`.
   PassResult backward(const Batch& batch, GradientSink* sink) override;
   PassResult evaluate(const Batch& batch) override;
-  /// Of BatchNorm. Errors: ConfigError, as the passes.
+  /// Recomputes those of BatchNorm. Errors: ConfigError, as the passes.
   void recompute_statistics(const std::function<bool(Batch& into)>& next) override;
 
-  /// As a new network drawn after `torch::manual_seed(seed)` on a CPU, whatever the device. Resets
-  /// buffers, integer ones included; the optimizer keeps its state.
+  /// Gives the values of a new network, drawn after `torch::manual_seed(seed)` on a CPU, whatever
+  /// the device. Resets buffers, integer ones included; the optimizer keeps its state.
   void initialise(std::uint64_t seed) override;
 
   void set_learning_rate(double rate) override;

@@ -29,8 +29,8 @@ Network network_of(std::shared_ptr<Module> module) {
   return {std::move(module), [callee](const torch::Tensor& x) { return callee->forward(x); }};
 }
 
-/// Builds a declared network. Errors: ConfigError, for an unknown name or an input that the network
-/// cannot take.
+/// Builds a declared network. Errors: ConfigError if the name is unknown, or the network cannot
+/// take the input.
 Network build_network(const NetworkSettings& settings);
 
 }  // namespace syncopate::torch_backend

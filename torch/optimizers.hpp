@@ -13,7 +13,7 @@ namespace syncopate::torch_backend {
 
 /// One of libtorch's optimizers over `parameters`, with libtorch's default for each hyperparameter
 /// that `settings` lack.
-/// Errors: ConfigError, for a number out of range.
+/// Errors: ConfigError if a number is out of range.
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerSettings& settings,
                                                         std::vector<torch::Tensor> parameters);
 
@@ -22,10 +22,10 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerSettings&
 /// Slots and counters have the names of torch.optim's state_dict: momentum_buffer, square_avg,
 /// exp_avg, exp_avg_sq, sum, step. A slot holds the values of all parameters, one after another in
 /// the optimizer's own order. Before the first step there are neither slots nor counters, except
-/// for Adagrad. Every parameter must have taken part in every step. Learning rates are no part of
-/// it.
+/// for Adagrad. Every parameter must have taken part in every step. Learning rates are not part of
+/// the state.
 ///
-/// Errors: ConfigError, for another kind of optimizer.
+/// Errors: ConfigError if the optimizer is of another kind.
 OptimizerState state_of(torch::optim::Optimizer& optimizer);
 
 /// Restores `state` in `optimizer`, which then continues as the optimizer of `state` would.

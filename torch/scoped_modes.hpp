@@ -36,7 +36,7 @@ class StatisticsMode {
   StatisticsMode(const StatisticsMode&) = delete;
   StatisticsMode& operator=(const StatisticsMode&) = delete;
 
-  /// Whether a layer keeps running statistics.
+  /// True if a layer keeps running statistics.
   bool has_statistics() const { return !restore_.empty() || !script_layers_.empty(); }
 
   /// Called before and after the pass over a batch.
@@ -48,7 +48,7 @@ class StatisticsMode {
   /// it leaves its own ones times the momentum.
   struct ScriptLayer {
     std::array<torch::Tensor, 2> statistics{};  ///< running_mean, running_var
-    torch::Tensor batches{};  ///< num_batches_tracked; undefined where there is none
+    torch::Tensor batches{};                    ///< num_batches_tracked; undefined if there is none
     double momentum = 1;
     std::array<torch::Tensor, 2> sums{};  ///< of the batches' own, in float64
     double count = 0;                     ///< of batches

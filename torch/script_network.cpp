@@ -18,14 +18,15 @@
 namespace syncopate::torch_backend {
 namespace {
 
-/// From the first character on: an error of the compiler begins with a line end.
+/// The text of an error, from its first visible character on: a compiler's error begins with a line
+/// end.
 std::string text_of(const std::exception& error) {
   const auto* const own = dynamic_cast<const c10::Error*>(&error);
   const std::string text = own != nullptr ? own->what_without_backtrace() : error.what();
   return text.substr(std::min(text.find_first_not_of(" \n"), text.size()));
 }
 
-/// What a file needs that this libtorch has not, since a later one wrote it; else empty.
+/// The feature of a later libtorch that a file needs and this one lacks; empty for other errors.
 std::string newer_than_this(const std::exception& error) {
   const std::string text = text_of(error);
   for (const std::string_view begin : {"Unknown builtin op: ", "Unknown type name "}) {
@@ -37,8 +38,8 @@ std::string newer_than_this(const std::exception& error) {
   return text.find("maximum supported version") != std::string::npos ? "its format" : "";
 }
 
-/// libtorch's errors have many lines, with stacks in several languages. The reason stands behind
-/// the last "Error: ", or in the first line.
+/// libtorch's errors have many lines, with stacks in several languages. The reason follows the last
+/// "Error: ", or is the first line.
 std::string reason_of(const std::exception& error) {
   const std::string text = text_of(error);
   constexpr std::string_view mark = "Error: ";
@@ -55,7 +56,7 @@ torch::jit::Module load(const std::string& path) {
     if (const std::string lacking = newer_than_this(error); !lacking.empty()) {
       throw ConfigError(
           fmt::format("network {} needs a later libtorch than that of this program, {}, which does "
-                      "not know {}: write the file by torch {}, or install syncopate for a later "
+                      "not know {}: write the file with torch {}, or install syncopate for a later "
                       "torch",
                       path, TORCH_VERSION, lacking, TORCH_VERSION));
     }

@@ -20,15 +20,15 @@ class ScriptModule final : public torch::nn::Module {
 
   /// Interprets the script operator by operator: no pass is compiled for the shapes of an earlier
   /// one, so a run repeats bit for bit.
-  /// Errors: ConfigError, where the script fails or returns something else than a tensor.
+  /// Errors: ConfigError if the script fails or returns something else than a tensor.
   torch::Tensor forward(const torch::Tensor& inputs);
 
-  /// Whether this module itself keeps running statistics, as a BatchNorm layer does.
+  /// True if this module itself keeps running statistics, as a BatchNorm layer does.
   bool has_statistics() const;
 
-  /// The share of a batch in the running statistics, which a script holds as a constant: what a
-  /// batch of ones adds to a mean of 0. Changes the statistics.
-  /// Errors: ConfigError, for a layer that is no BatchNorm, or whose statistics do not change.
+  /// The share of a batch in the running statistics. A script holds it as a constant, so it is
+  /// measured: a batch of ones raises a mean of 0 by it. Changes the statistics.
+  /// Errors: ConfigError if the layer is no BatchNorm, or its statistics do not change.
   double momentum();
 
  private:
@@ -36,7 +36,7 @@ class ScriptModule final : public torch::nn::Module {
 };
 
 /// Loads the network of a TorchScript file. The initial parameters are those of the file.
-/// Errors: ConfigError, for a file that is missing, damaged or not TorchScript.
+/// Errors: ConfigError if the file is missing, damaged or not TorchScript.
 Network load_script_network(const std::string& path);
 
 }  // namespace syncopate::torch_backend

@@ -31,7 +31,7 @@ bool any_but_zero(std::span<const float> values) {
 UnusedTensors::UnusedTensors(const optim::Optimizer& optimizer, const FlatTensors& params)
     : params_(params), rule_(rule_of(optimizer)), were_used_(params.tensors().size(), false) {}
 
-/// Optimizers that are not libtorch's may do all of it.
+/// An optimizer that is not libtorch's may have all of these effects.
 UnusedTensors::Rule UnusedTensors::rule_of(const optim::Optimizer& optimizer) {
   const optim::OptimizerOptions& options = optimizer.param_groups().front().options();
   if (const auto* sgd = dynamic_cast<const optim::SGDOptions*>(&options)) {

@@ -13,21 +13,21 @@ namespace syncopate::torch_backend {
 /// The parameters that a network does not use in each of its passes, such as layers that it drops
 /// or heads that it takes by turns.
 ///
-/// Here their gradients are zeros, where torch has none and leaves the parameter as it is. With
-/// plain SGD that is the same; a weight decay or a momentum would move them, and Adam counts the
-/// steps of each parameter.
+/// In a replica their gradients are zeros; torch has no gradient for them and leaves the parameters
+/// as they are. With plain SGD both are the same, but a weight decay or a momentum would move them,
+/// and Adam counts the steps of each parameter.
 class UnusedTensors {
  public:
   UnusedTensors(const torch::optim::Optimizer& optimizer, const FlatTensors& params);
 
-  /// `used` has a value a tensor: true where the pass has computed a gradient.
-  /// Errors: ConfigError, for a parameter that a step would treat unlike torch.
+  /// `used` has one value per tensor: true if the pass has computed its gradient.
+  /// Errors: ConfigError if a step would treat a parameter differently than torch does.
   void expect_as_in_torch(const std::vector<bool>& used);
-  /// The optimizer goes on from this state.
+  /// Called when the optimizer continues from `state`.
   void continue_from(const OptimizerState& state);
 
  private:
-  /// What an optimizer does with a gradient of zeros, which torch does not do without one.
+  /// The effects of a gradient of zeros on an optimizer, which torch avoids by having no gradient.
   struct Rule {
     bool decays = true;     ///< moves the parameter in any case
     bool remembers = true;  ///< moves it, or changes its memory, after other gradients

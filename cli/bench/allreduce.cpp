@@ -20,7 +20,7 @@ namespace {
 
 using Sum = std::function<void(std::span<float>)>;
 
-/// Each of `bench_algorithms`.
+/// `algorithm`: one of `bench_algorithms`.
 Sum make_sum(const std::string& algorithm, Group& group) {
   const auto allreduce = std::make_shared<Allreduce>(
       group, Allreduce::Options{.algorithm = algorithm_named(algorithm).value()});

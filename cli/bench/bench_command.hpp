@@ -16,15 +16,14 @@ namespace syncopate::cli {
 /// The values of `--transport` of `bench`. With mpi, a launcher starts the ranks.
 inline constexpr auto& bench_transports = transport_names;
 
-/// What `--aggregate` of `bench allreduce` may be, the usual one first. `make_sum` makes each of
+/// The values of `--aggregate` of `bench allreduce`, the default first. `make_sum` takes each of
 /// them.
 inline constexpr std::array<std::string_view, 7> bench_algorithms{
     "auto", "shm", "ring", "butterfly", "binary-blocks", "tree", "mpi"};
 
 /// The length of one measurement.
 struct Effort {
-  std::optional<std::uint64_t> rounds =
-      {};  ///< exactly as many; empty: as many as fill the seconds
+  std::optional<std::uint64_t> rounds = {};  ///< number of rounds; empty: as many as fill `seconds`
   double seconds = 0.5;
 };
 
@@ -45,7 +44,7 @@ struct BenchCommand {
   std::string network = "lenet5";
   std::uint32_t batch_size = 64;
   std::uint32_t threads = 1;
-  std::optional<std::uint32_t> image_size = {};  ///< side; empty: 28, or the least that it takes
+  std::optional<std::uint32_t> image_size = {};  ///< side; empty: 28, or the network's minimum
   Precision precision = Precision::float32;
 };
 

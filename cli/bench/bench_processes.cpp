@@ -87,7 +87,7 @@ class BenchWatcher : public Watcher {
   std::optional<std::string> complaint_;
 };
 
-/// A process that lost another one reports no error: that one's end is the cause.
+/// A process that lost its peer exits without a message: the end of the peer is the cause.
 int run_body(const ProcessBody& body, std::uint32_t index, int descriptor) {
   log::set_up(log::Verbosity::quiet);
   BenchReporter reporter([descriptor](const Json& line) { write_line(descriptor, line.dump()); });

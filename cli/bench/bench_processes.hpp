@@ -32,7 +32,7 @@ class BenchReporter {
 /// reports.
 using ProcessBody = std::function<void(std::uint32_t index, BenchReporter& reporter)>;
 
-/// Runs processes of these names to their end, and prints the results. Where standard error is a
+/// Runs processes of these names to their end, and prints the results. If standard error is a
 /// terminal, it shows the current measurement. Returns the exit status. When a process dies or
 /// fails, the function ends the others, and prints one line with its name and the reason.
 ///
@@ -46,8 +46,8 @@ using RankBody = std::function<void(mpi::Session& session, BenchReporter& report
 /// results. Returns the exit status. A rank that fails prints the reason in one line and ends all
 /// ranks.
 ///
-/// Errors: ConfigError: no launcher has started this process, or it started another number of
-/// ranks; as `mpi::start`.
+/// Errors: ConfigError if no launcher started this process, or if it started another number of
+/// ranks; those of `mpi::start`.
 int run_rank(Form form, const std::vector<std::string>& names, const RankBody& body);
 
 }  // namespace syncopate::cli

@@ -17,7 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The least value that is at or above `part` of all values. `sorted` is in ascending order.
+/// Returns the nearest-rank quantile: the smallest value that is greater than or equal to the share
+/// `part` of the values. `sorted` is in ascending order.
 double quantile(const std::vector<double>& sorted, double part) {
   const auto rank = std::ceil(part * static_cast<double>(sorted.size()));
   return sorted[static_cast<std::size_t>(std::max(1.0, rank)) - 1];

@@ -33,7 +33,7 @@ struct BenchEndpoint {
   mpi::Session* session = nullptr;  ///< of transport mpi, which needs no addresses
 };
 
-/// The number of nodes, the index of this one, and its time limit of waits for the others.
+/// The number of nodes, the index of this one, and how long it waits for the others.
 struct Attendance {
   std::uint32_t nodes;
   std::uint32_t index;

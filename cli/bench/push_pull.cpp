@@ -85,7 +85,7 @@ nlohmann::ordered_json figures(const BenchCommand& command, std::size_t bytes,
   return result;
 }
 
-/// One size, on any of the nodes.
+/// Measures one size. Every node calls it.
 void exchange(const BenchCommand& command, Node& node, std::size_t bytes) {
   const bool reports = node.all.rank() == Rank{0};
   if (reports) {

@@ -12,11 +12,11 @@ namespace syncopate::cli {
 /// for a text that is no whole number of bytes above 0.
 std::size_t read_size(std::string_view text);
 
-/// Reads a list of sizes, "1KB,44.7MB". Errors: ConfigError, also for a size that is no multiple of
+/// Reads a list of sizes, "1KB,44.7MB". Errors: ConfigError, also if a size is not a multiple of
 /// `unit`.
 std::vector<std::size_t> read_sizes(const std::string& list, std::size_t unit);
 
-/// Reads the words of a list "A,B". Errors: ConfigError, for an empty word.
+/// Reads the words of a list "A,B". Errors: ConfigError if a word is empty.
 std::vector<std::string> words_of_list(const std::string& list);
 
 }  // namespace syncopate::cli

@@ -20,8 +20,8 @@ struct TimedRound {
 /// The times of rounds.
 struct Timings {
   std::vector<std::vector<double>> seconds;  ///< of each rank, of each round
-  double cpu_seconds = 0;                    ///< of all ranks together, a round, `before` included
-  std::uint64_t rounds_in_all = 0;           ///< of each rank, those to warm up included
+  double cpu_seconds = 0;                    ///< per round, over all ranks, including `before`
+  std::uint64_t rounds_in_all = 0;           ///< of each rank, including the warm-up rounds
 
   /// For each round, the time of its slowest rank.
   std::vector<double> slowest() const;
@@ -46,7 +46,7 @@ inline constexpr std::size_t cached_values = 24 * 1024;
 /// This number of passes over them takes long enough for one measurement.
 inline constexpr int cached_passes = 100;
 
-/// Work of one core that is measured.
+/// A piece of work to measure on one core.
 struct Case {
   nlohmann::ordered_json names;  ///< the figures that identify it, first in its line
   std::size_t bytes;             ///< of a pass, for its speed

@@ -23,14 +23,14 @@ constexpr const char* compare_examples = R"(Examples:
       --learning-rates 0.01,0.02,0.05,0.1 --seeds 5 --virtual-time --out comparisons/mixed
 
 A scheme may have its own options, which override the common ones; a switch has no value.
-With several learning rates or batch sizes, each scheme tries every pair of them with the seed
-before the first, whose runs do not count, and continues with its best pair. Evaluations recompute
-the statistics of BatchNorm, unless --batch-norm is given.
-The comparison includes two baselines: ssgd on all devices, and ssgd-fast, on those alone that have
-half of the fastest one's speed or more. With a cluster file, it also includes the upper bound: one
+With several learning rates or batch sizes, each scheme first tries every pair of them, with the
+seed before the first one; these runs do not count. It then runs with its best pair. Evaluations
+recompute the statistics of BatchNorm, unless --batch-norm is given.
+The comparison includes two baselines: ssgd on all devices, and ssgd-fast, which uses only devices
+at least half as fast as the fastest one. With a cluster file, it also includes the upper bound: one
 device as fast as all together. Its report, with figures, is in the folder of --out.
-The same command continues an interrupted comparison; a comparison in the folder of --out may be
-extended by schemes, seeds and rates.)";
+The same command continues an interrupted comparison. Further schemes, seeds and rates extend the
+comparison in the folder of --out.)";
 
 constexpr std::string_view usual_seeds = "3";
 
@@ -106,7 +106,7 @@ std::uint32_t seeds_of(const CLI::App& app, std::uint64_t first) {
   return seeds;
 }
 
-/// Those of `--schemes`, and the baseline scheme where it is not among them.
+/// The schemes of `--schemes`, and the baseline scheme if it is not among them.
 std::vector<Contestant> contestants_of(const CLI::App& app, const CommonOptions& common,
                                        bool baselines) {
   const auto schemes = given(app, "--schemes");
@@ -167,12 +167,13 @@ Command add_compare(CLI::App& root, const Handlers& handlers) {
             "batch sizes to try for each scheme, with each rate [that of --batch-size]")
       ->group(comparison_group);
   add_value(*app, "grid-in", "WORLD",
-            "clock of the runs that try them: virtual, real [virtual with a cluster file]")
+            "clock of the runs that try rates and sizes: virtual, real [virtual with a cluster "
+            "file]")
       ->group(comparison_group);
   add_switch(*app, "until-target", "end each run at the target accuracy")->group(comparison_group);
   add_switch(*app, "no-limit", "omit the upper bound")->group(comparison_group);
   add_switch(*app, "no-baselines",
-             "omit the baselines: ssgd, and with a cluster file ssgd on its fast devices alone")
+             "omit the baselines: ssgd, and with a cluster file ssgd on its fast devices only")
       ->group(comparison_group);
   add_value(*app, "jobs", "N", "number of parallel runs in virtual time [number of cores]")
       ->group(comparison_group);

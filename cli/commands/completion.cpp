@@ -38,7 +38,7 @@ Names values_of_field(const std::string& name) {
   return field != nullptr && field->choices != nullptr ? field->choices() : Names{};
 }
 
-/// Whether an option takes paths beside its names. `bench` trains built-in networks only.
+/// True if an option takes paths as well as names. `bench` trains only built-in networks.
 bool takes_paths(const CLI::App& command, const std::string& option) {
   const Field* field = find_field(option);
   return field != nullptr && field->also_paths && command.get_name() != "bench";

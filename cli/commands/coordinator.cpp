@@ -10,8 +10,8 @@ constexpr const char* coordinator_examples = R"(Example:
   syncopate coordinator --listen 127.0.0.1:9091 --network lenet5 --workers 2
   syncopate worker --join 127.0.0.1:9091 --secret FILE     (twice)
 
-It holds the configuration, tests the model, shows the job and keeps its run folder.
-Without --secret it makes a random key and shows the command to join with.)";
+The coordinator holds the configuration, tests the model, shows the job and keeps its run folder.
+Without --secret, it makes a random key and shows the command that joins the job.)";
 
 }  // namespace
 

@@ -130,7 +130,7 @@ std::string shown_by_channel(const std::vector<float>& values) {
   return fmt::format("{:.4f}", fmt::join(values, ", "));
 }
 
-/// The files with checksums: of the datasets whose files nothing else checks.
+/// The dataset's files with their checksums, if nothing else checks these files; otherwise empty.
 std::vector<DataFile> files_of(const TrainConfig& config) {
   const auto names = cifar_names();
   return std::ranges::find(names, config.data) == names.end()
@@ -207,7 +207,7 @@ Table classes_table(const Dataset& dataset) {
   return table;
 }
 
-/// A row a worker, with a column a class where these are few.
+/// One row per worker, with a column per class if there are few classes.
 Table parts_table(const JobPlan& plan, const Dataset& dataset) {
   constexpr std::uint32_t most_columns = 10;
   const bool by_class = dataset.classes <= most_columns;

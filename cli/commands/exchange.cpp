@@ -25,10 +25,10 @@ constexpr const char* import_examples = R"(Example:
   syncopate import esync-logs logs/cloud --scheme asgd --network resnet18-v1 --cluster cloud \
       --out runs/asgd-cloud
 
-Makes a run folder of the iter-N.txt files of ESync's workers, which other commands read. The logs
-of ESync's own tools do not name network, data and cluster; those of an export do.)";
+Makes a run folder, which other commands read, from the iter-N.txt files of ESync's workers. The
+logs of ESync's own tools do not name network, data and cluster; those of an export do.)";
 
-/// The two positional arguments: what, and from where.
+/// Checks the two positional arguments, the format and the folder to read; returns the folder.
 std::string source_of(const CLI::App& app, const std::string& expected) {
   const std::string format = given(app, "format").value_or("");
   if (format != "esync-logs") {
@@ -51,7 +51,7 @@ std::string out_of(const CLI::App& app) {
   return *out;
 }
 
-/// Errors: ConfigError, for a name that a file of the run cannot hold.
+/// Errors: ConfigError if a file of the run cannot hold the name.
 std::optional<std::string> name_of(const CLI::App& app, const std::string& option) {
   const auto name = given(app, option);
   if (name) {
@@ -94,7 +94,7 @@ Command add_export(CLI::App& root) {
 }
 
 Command add_import(CLI::App& root) {
-  CLI::App* app = add_exchange(root, "import", "Make a run folder of the logs of another tool.",
+  CLI::App* app = add_exchange(root, "import", "Make a run folder from the logs of another tool.",
                                import_examples);
   add_value(*app, "scheme", "NAME", "scheme of the run [as the logs say]");
   add_value(*app, "network", "NAME", "network that was trained [as the logs say]");

@@ -86,8 +86,8 @@ void print_table(const std::vector<NetworkFacts>& networks) {
 Command add_networks(CLI::App& root, const Handlers& handlers) {
   CLI::App* app = root.add_subcommand("networks", "List the networks and their sizes.");
   add_value(*app, "channels", "N", "channels of a sample [1]");
-  add_value(*app, "height", "N", "height of a sample [the width, else each network's usual]");
-  add_value(*app, "width", "N", "width of a sample [the height, else each network's usual]");
+  add_value(*app, "height", "N", "height of a sample [the width, or each network's default]");
+  add_value(*app, "width", "N", "width of a sample [the height, or each network's default]");
   add_value(*app, "classes", "N", "classes of the data [10]");
   add_switch(*app, "json", "print one JSON object");
   app->footer("Example:\n  syncopate networks --channels 3 --height 32 --width 32 --classes 100");

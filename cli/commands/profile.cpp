@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* profile_examples =
     R"(Each device trains by itself: the CPU with --threads threads, and each CUDA device that
-libtorch sees. The entry of the CPU counts as many devices as its cores serve.
+libtorch sees. The CPU's entry counts one device for every --threads cores.
 
 Examples:
   syncopate profile --network resnet18-v1 --out mine.toml

@@ -89,13 +89,15 @@ Command add_report(CLI::App& root) {
       ->type_name("FOLDER")
       ->expected(1, -1)
       ->allow_extra_args();
-  add_value(*app, "out", "FOLDER", "write report.html, the tables and the figures there");
-  add_value(*app, "format", "NAME", "of the tables printed: text, json, markdown, latex [text]");
+  add_value(*app, "out", "FOLDER", "folder for report.html, the tables and the figures");
+  add_value(*app, "format", "NAME",
+            "format of the printed tables: text, json, markdown, latex [text]");
   add_value(*app, "target", "X",
-            "test accuracy that times are measured to [that of the runs, else the highest "
+            "test accuracy to which times are measured [that of the runs, or else the highest "
             "multiple of 0.05 that more than half of the runs of each scheme reached]");
   add_value(*app, "labels", "LIST", "names of the schemes, in the order of the tables");
-  add_value(*app, "reference", "FILE", "published figures to show beside [those of ESync]");
+  add_value(*app, "reference", "FILE",
+            "published figures to show beside the measured ones [those of ESync]");
   app->footer(report_examples);
   return {app, [app] { return report(report_command_of(*app)); }};
 }

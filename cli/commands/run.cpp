@@ -27,7 +27,7 @@ constexpr const char* run_examples = R"(Examples:
 The program calls syncopate::init and takes its steps through a DistributedOptimizer. It may give
 the scheme and its options itself.)";
 
-/// Zero where the user leaves it open.
+/// Zero if the user does not give the number of workers.
 std::uint32_t workers_given(const CLI::App& app) {
   const auto text = given(app, "--workers");
   if (!text) {
@@ -54,9 +54,9 @@ bool suit_any_scheme(const ProgramsRequest& request) {
       all_schemes(), [&](const SchemeSpec* scheme) { return suits(request, scheme->name); });
 }
 
-/// Without a scheme the programs may give one that fits the other options: then only the run folder
-/// counts. Options that fit none are refused once, here; there every worker would refuse them by
-/// itself.
+/// Without `--scheme` the programs may choose a scheme that fits the other options: then this
+/// process needs only the run folder. Options that fit no scheme are refused here, once, instead of
+/// by every worker.
 TrainConfig config_of(const ProgramsRequest& request) {
   if (request.given.contains("scheme") || !suit_any_scheme(request)) {
     return loop_config(request.given, request.workers);
@@ -66,7 +66,7 @@ TrainConfig config_of(const ProgramsRequest& request) {
   return loop_config(folder, request.workers);
 }
 
-/// What cannot be meant for `run`, in words that say what it is.
+/// Refuses arguments that are not meant for `run`, with a message that names the mistake.
 void check_left(const CLI::App& app) {
   const auto left = app.remaining();
   if (left.empty()) {
@@ -106,7 +106,7 @@ ProgramsRequest request_of(const CLI::App& app, std::vector<std::string> command
 
 Command add_run(CLI::App& root, const Handlers& handlers, std::vector<std::string> command) {
   CLI::App* app = root.add_subcommand(
-      "run", "Start programs that train by loops of their own, as the workers of one job.");
+      "run", "Start programs with their own training loops as the workers of one job.");
   add_loop_options(*app);
   add_gather_limit(*app, patient_gather_limit);
   add_short_help(*app);

@@ -17,11 +17,11 @@ namespace {
 constexpr const char* trace_examples = R"(Example:
   syncopate trace runs/mine
 
-A job writes the trace at its end. This command does it for one that runs, or has crashed, and again
-after the folder `spans` of a worker on another host was copied into that of the run. Open the trace
-in https://ui.perfetto.dev or chrome://tracing.)";
+A job writes its trace when it ends. This command writes the trace of a job that still runs or has
+crashed. Run it again after you copy the folder `spans` of a worker on another host into the folder
+of the run. Open the trace in https://ui.perfetto.dev or chrome://tracing.)";
 
-/// Errors: ConfigError, if the folder is not there.
+/// Errors: ConfigError if the folder does not exist.
 RunFolder run_folder_of(const std::string& path) {
   if (path.empty()) {
     throw ConfigError("expected the folder of a run: syncopate trace RUN");

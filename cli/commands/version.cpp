@@ -11,7 +11,7 @@ namespace syncopate::cli {
 
 namespace {
 
-/// Of libtorch; empty in an installation that has no program with it, such as pip's.
+/// Returns libtorch's version; empty in an installation without `syncopate-torch`, such as pip's.
 std::string_view libtorch_version() {
   return has_torch_program() ? build_facts.libtorch : std::string_view();
 }

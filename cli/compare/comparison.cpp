@@ -25,8 +25,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Refuses an added contestant that `train` would refuse, before anything is written. `option`: by
-/// which the user drops it. Errors: ConfigError.
+/// Refuses an added contestant that `train` would refuse, before anything is written. `option`: the
+/// option that drops this contestant. Errors: ConfigError.
 Contestant accepted(Contestant one, std::size_t devices, const char* option) {
   try {
     resolve_config(
@@ -69,7 +69,8 @@ std::vector<Run> those(const std::vector<Run>& runs, bool virtual_time) {
   return some;
 }
 
-/// A better value may lie beyond the edge of a grid. Of two values each is at one.
+/// Marks a chosen value at the edge of the grid, because a better one may lie beyond it. Of two
+/// values, each is at an edge.
 template <class Number>
 std::string edge_text(const std::vector<Number>& tried, const std::optional<Number>& chosen) {
   if (tried.size() < 2) {
@@ -160,7 +161,8 @@ Workload Comparison::workload(const Run& run) const {
   return workload_of(plan_.config_of(run), cluster ? &*cluster : nullptr, train_samples_);
 }
 
-/// Counts finished runs at any point of the grid.
+/// Forecasts the duration of all runs, including finished ones. Takes the first point of each grid
+/// for the counted runs, because the best point is not known yet.
 void Comparison::foresee() {
   ChosenPoints any;
   for (const Contestant& one : plan_.contestants) {
@@ -260,7 +262,7 @@ void Comparison::keep(const std::vector<TitledTable>& tables, const Json& json) 
   write_file(folders_.memory(), json_text(whole, 2) + "\n");
   write_file(folders_.table(), markdown_of(tables, made));
   progress_.reset();
-  // By the stream, whose errors end the command.
+  // Prints through the C stream: a write error of it ends the command.
   if (command_.output.json) {
     fmt::print("{}\n", printable_lines(json_text(whole)));
     return;

@@ -18,7 +18,7 @@ struct CompareCommand {
   bool grid_in_virtual_time = false;
   bool until_target = false;
   bool with_limit = false;  ///< needs a cluster file
-  bool with_fast = false;   ///< the baseline on the fast devices alone; needs a cluster file
+  bool with_fast = false;   ///< the baseline on only the fast devices; needs a cluster file
   std::uint32_t jobs = 1;   ///< virtual runs in parallel
   std::filesystem::path folder;
   OutputOptions output = {};
@@ -27,7 +27,7 @@ struct CompareCommand {
 };
 
 /// Tries the learning rates, carries out the counted runs, and prints the tables. Returns the exit
-/// status. Errors: as `RunQueue::carry_out`; ConfigError, for a folder that holds another
+/// status. Errors: those of `RunQueue::carry_out`; ConfigError if the folder holds another
 /// comparison.
 int compare(const CompareCommand& command);
 

@@ -27,7 +27,7 @@ class ComparisonProgress {
   /// Reports that a run has ended; each run is reported once. `earlier`: an interrupted comparison
   /// carried it out.
   void ended(const Run& run, const RunFigures& figures, bool earlier);
-  /// Shows the progress of the active runs, and the remaining seconds where they are known.
+  /// Shows the progress of the active runs, and the remaining seconds if they are known.
   void under_way(const std::string& what, std::optional<double> remaining);
 
  private:

@@ -11,7 +11,7 @@
 
 namespace syncopate::cli {
 
-/// What the grid of a comparison varies. Empty: the scheme's default, the batch size of all.
+/// A point of a comparison's grid. Empty: the scheme's default rate, the common batch size.
 struct GridPoint {
   std::optional<double> learning_rate = {};
   std::optional<std::uint32_t> batch_size = {};
@@ -26,9 +26,9 @@ struct Contestant {
   std::vector<double> learning_rates = {};      ///< candidates; none: the scheme's default
   std::vector<std::uint32_t> batch_sizes = {};  ///< candidates; none: that of `config`
   bool is_limit = false;  ///< the upper bound: one imaginary device as fast as the cluster
-  bool is_fast = false;   ///< a baseline: the fast devices of the cluster alone
+  bool is_fast = false;   ///< a baseline: only the fast devices of the cluster
 
-  /// Each rate with each batch size; one point where there is nothing to choose.
+  /// Each rate with each batch size; one point if there is nothing to choose.
   std::vector<GridPoint> grid() const;
 };
 
@@ -41,8 +41,8 @@ struct CommonOptions {
   std::optional<std::uint32_t> devices = {};  ///< of the cluster file
 };
 
-/// The options of all for a baseline, which the user did not configure: without servers where its
-/// scheme has none under them.
+/// The common options for a baseline, which the user did not configure: without servers if the
+/// baseline's scheme has none.
 TrainConfig baseline_config(const TrainConfig& common);
 
 /// Reads a list such as "ssgd,esync:pacing=paper,nbssgd:commit=barrier:mini-batches=4". A term is
@@ -50,14 +50,13 @@ TrainConfig baseline_config(const TrainConfig& common);
 /// has no value. A part without "=" that names no option belongs to the value before it, as in
 /// "compress=topk:0.01". Every combination passes the checks of `train`.
 ///
-/// Errors: ConfigError: an unknown scheme or option, a value that it does not take, an option that
-///         would make it another comparison (`--cluster`) or has no effect, a term twice.
+/// Errors: ConfigError if a scheme or an option is unknown, an option does not accept its value,
+///         must be equal for all schemes (`--cluster`) or has no effect, or a term appears twice.
 std::vector<Contestant> read_contestants(std::string_view list, const CommonOptions& common);
 
-/// Reads "0.01,0.1". Errors: ConfigError, for a term that is not a positive number, and for a
-/// repeated one.
+/// Reads "0.01,0.1". Errors: ConfigError if a term is not a positive number or appears twice.
 std::vector<double> read_rates(std::string_view list);
-/// Reads "16,64". Errors: ConfigError, for a term that is no batch size, and for a repeated one.
+/// Reads "16,64". Errors: ConfigError if a term is not a batch size or appears twice.
 std::vector<std::uint32_t> read_batch_sizes(std::string_view list);
 
 }  // namespace syncopate::cli

@@ -70,8 +70,8 @@ std::vector<DeviceFigures> devices_over(const std::vector<RunFigures>& runs) {
   return devices;
 }
 
-/// Without those that a summary lacks, as imported logs do. One of an older version has the parts
-/// of what was exchanged.
+/// Omits totals that the summary lacks, as that of imported logs does. A summary of an older
+/// version has the exchanged bytes in two parts.
 Totals totals_in(const Json& summary) {
   Totals totals;
   const auto messages = summary.find("traffic_bytes");
@@ -87,9 +87,9 @@ Totals totals_in(const Json& summary) {
   return totals;
 }
 
-/// The samples that the totals of a summary were spent on. Those are of the session; `samples` is
-/// of the job, which in a resumed run includes earlier sessions. Workers count what they computed,
-/// dropped gradients included, so a job that was never resumed keeps its own count.
+/// Returns the number of samples that the totals of a summary cover. The totals are those of the
+/// session, but `samples` is that of the job, which in a resumed run includes earlier sessions.
+/// Workers also count samples whose gradients were dropped, so the smaller count is the right one.
 double session_samples_in(const Json& summary) {
   const double of_job = summary.at("samples");
   const Json& workers = summary.at("workers");
@@ -104,7 +104,7 @@ double session_samples_in(const Json& summary) {
   return workers.empty() ? of_job : std::min(of_job, computed);
 }
 
-/// The medians over one or more runs, of the figures that each has.
+/// Adds the medians over one or more runs of the totals that each run has.
 void add_totals(ContestantFigures& figures, const std::vector<RunFigures>& runs) {
   for (const MetricSpec& metric : labelled_metrics()) {
     const std::string name(metric.names.summary);
@@ -186,7 +186,7 @@ ContestantFigures figures_over(const std::string& label, const std::vector<RunFi
   std::vector<double> accuracies;
   ContestantFigures figures{.label = label, .runs = runs.size()};
   for (const RunFigures& run : runs) {
-    // A run that left no summary does not know them.
+    // A run without a summary has neither of them.
     figures.learning_rate = run.learning_rate ? run.learning_rate : figures.learning_rate;
     figures.batch_size = run.batch_size ? run.batch_size : figures.batch_size;
     times.push_back(run.time_to_target);

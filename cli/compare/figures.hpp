@@ -36,19 +36,19 @@ struct RunFigures {
   double throughput = 0;
   double cluster_efficiency = 0;
   Totals totals = {};          ///< of the session
-  double session_samples = 0;  ///< those that `totals` were spent on
+  double session_samples = 0;  ///< the samples that `totals` cover
   double median_staleness = 0;
   double p99_staleness = 0;
   double most_staleness = 0;
-  std::vector<DeviceFigures> devices = {};  ///< by rank; none where it diverged
+  std::vector<DeviceFigures> devices = {};  ///< by rank; none if the run diverged
 };
 
 /// Reads `summary.json`. The time to the target is that of the first evaluation that reached it and
-/// whose next evaluation confirmed it. Errors: DataError, for a missing field.
+/// whose next evaluation confirmed it. Errors: DataError if a field is missing.
 RunFigures figures_of(const nlohmann::ordered_json& summary, std::optional<double> target);
 
 /// Reads the figures of a run in `comparison.json`, which has no staleness and no evaluations: the
-/// time is that to the comparison's target. Empty where the run has none, or a damaged one.
+/// time is that to the comparison's target. Empty if the run has no figures or damaged ones.
 std::optional<RunFigures> kept_figures(const nlohmann::ordered_json& run);
 
 /// The minimum and the maximum over the devices of a cluster.
@@ -71,8 +71,8 @@ struct ContestantFigures {
   std::optional<MeanAndDeviation> accuracy = {};
   std::optional<double> throughput = {};
   std::optional<double> cluster_efficiency = {};
-  Totals totals = {};             ///< that each sound run has; empty where every run diverged
-  Totals totals_per_sample = {};  ///< of those that have a label per sample
+  Totals totals = {};             ///< those of every run that did not diverge; empty without any
+  Totals totals_per_sample = {};  ///< of the metrics that have a label per sample
   std::optional<double> median_staleness = {};
   std::optional<double> p99_staleness = {};
   std::optional<double> most_staleness = {};
@@ -81,12 +81,12 @@ struct ContestantFigures {
 
 ContestantFigures figures_over(const std::string& label, const std::vector<RunFigures>& runs);
 
-/// Over all devices; empty where there is none.
+/// Returns the range of a figure over all devices; empty without devices.
 std::optional<MinMax> range_of(const std::vector<DeviceFigures>& devices,
                                double DeviceFigures::*figure);
 
 /// Computes the speed-up over the contestant `ssgd` and the fraction of the upper bound (the
-/// contestant `limit`), where these contestants exist and reached the target.
+/// contestant `limit`), if these contestants exist and reached the target.
 void relate(std::vector<ContestantFigures>& contestants);
 
 /// The run that reached the target first; else the one with the highest accuracy; else that of the

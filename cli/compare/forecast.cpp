@@ -11,8 +11,8 @@ namespace {
 constexpr double seconds_around_a_run = 6;
 
 struct Speeds {
-  double lockstep = 0;      ///< samples per second where all wait for the slowest
-  double asynchronous = 0;  ///< where no device waits
+  double lockstep = 0;      ///< samples per second if all wait for the slowest
+  double asynchronous = 0;  ///< the same if no device waits
   double batch = 0;         ///< samples of one step of all devices
 };
 

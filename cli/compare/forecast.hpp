@@ -9,7 +9,7 @@
 
 namespace syncopate::cli {
 
-/// The expected work of a run, at most: it may end earlier.
+/// Upper bound of the work of a run, which may end earlier.
 struct Workload {
   double samples = 0;
   double training_seconds = 0;

@@ -33,7 +33,7 @@ std::string device_text(const DeviceProfile& device) {
   return text;
 }
 
-/// The items of fast devices, of those of all devices or of none.
+/// Returns the items of the fast devices. `items`: one for each device, or none.
 template <class Item>
 std::vector<Item> of_fast_devices(const ClusterFile& cluster, const std::vector<Item>& items) {
   double fastest = 0;
@@ -137,7 +137,7 @@ Json agreement_of(const ComparisonPlan& plan, const std::string& cluster_text) {
     }
   }
   if (common.workers == 0) {
-    agreement["workers"] = "0";  // as comparisons have it that an earlier version began
+    agreement["workers"] = "0";  // as in comparisons that an earlier version began
   }
   agreement["content of the cluster file"] = cluster_text;
   return agreement;
@@ -165,7 +165,7 @@ Contestant limit_of(const CommonOptions& common, const std::filesystem::path& cl
   limit.config.cluster = cluster_file;
   limit.config.workers = 0;
   limit.config.servers = 0;
-  // It sends nothing and shares its data with nobody.
+  // One device sends nothing, and shares its data with no other.
   limit.config.compress = {};
   limit.config.compress_remote = false;
   limit.config.shares.clear();

@@ -41,7 +41,7 @@ struct ComparisonPlan {
 
   const Contestant& contestant(const std::string& label) const;
   /// The seed of the runs of the grid. No counted run uses it: it is the seed before
-  /// the first, or 9999 where the first is 0, so a later increase of `seeds` does not reach it.
+  /// the first, or 9999 if the first is 0, so a later increase of `seeds` does not reach it.
   std::uint64_t grid_seed() const;
   /// A run for each learning rate and batch size of the contestants that have several.
   std::vector<Run> grid() const;
@@ -57,7 +57,7 @@ struct ComparisonPlan {
 /// The settings that all runs in a folder share, because their names do not contain them.
 /// `cluster_text`: the content of the cluster file.
 nlohmann::ordered_json agreement_of(const ComparisonPlan& plan, const std::string& cluster_text);
-/// Describes the first difference of two agreements; empty where they are equal.
+/// Describes the first difference of two agreements; empty if they are equal.
 std::string difference(const nlohmann::ordered_json& here, const nlohmann::ordered_json& there);
 
 /// The cluster of the upper bound: one device with the total speed of a cluster, and the content of
@@ -69,13 +69,13 @@ std::string one_device_file(const ClusterFile& cluster);
 /// second.
 inline constexpr double least_share_of_fastest = 0.5;
 
-/// The devices of a cluster that are fast, with the cluster's pauses and link. Empty where all are:
-/// then they are no cluster of their own.
+/// The devices of a cluster that are fast, with the cluster's pauses and link. Empty if all devices
+/// are fast: they are the cluster itself.
 std::optional<ClusterFile> fast_devices_of(const ClusterFile& cluster);
 /// A cluster file that `read_cluster_file` reads back.
 std::string cluster_file_of(const ClusterFile& cluster);
-/// The baseline scheme on the fast devices alone, the others unplugged. `cluster`: that of all
-/// devices, by whose order the options of all list shares and devices.
+/// The baseline scheme on only the fast devices. `cluster`: the cluster with all devices; the
+/// common options list shares and devices in its order.
 Contestant fast_baseline(const CommonOptions& common, const std::filesystem::path& cluster_file,
                          const ClusterFile& cluster);
 

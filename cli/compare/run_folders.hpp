@@ -11,7 +11,7 @@
 
 namespace syncopate::cli {
 
-/// The folder of a comparison. A run whose result is there is not carried out again.
+/// The folder of a comparison. A run whose result exists is not carried out again.
 ///
 ///     comparison.json   the common settings of the runs, and the figures so far
 ///     comparison.md     the tables
@@ -32,11 +32,11 @@ class RunFolders {
   std::filesystem::path run(const Run& run) const { return root_ / "runs" / run.name(); }
   std::filesystem::path config(const Run& run) const { return beside(run, ".toml"); }
 
-  /// Makes the folder, or opens one that holds a comparison of this agreement. Errors: ConfigError,
-  /// for a folder that holds anything else; DataError.
+  /// Makes the folder, or opens one that holds a comparison of this agreement. Errors: ConfigError
+  /// if the folder holds anything else; DataError.
   void claim(const nlohmann::ordered_json& agreement) const;
   /// Locks the claimed folder against other comparisons until the returned descriptor is closed.
-  /// Errors: ConfigError, where another comparison has locked it; DataError.
+  /// Errors: ConfigError if another comparison has locked it; DataError.
   Descriptor lock() const;
 
   /// The figures of a run that has ended, from its summary or its divergence; empty for any other

@@ -34,8 +34,8 @@ class RunQueue {
 
   /// Returns the figures of the runs, in the same order. `width`: the number of parallel processes.
   ///
-  /// Errors: Cancelled, when the user wants an end; ConfigError, DataError, where a run was
-  ///         refused; Error, where one failed other than by diverging. No process is then left.
+  /// Errors: Cancelled if the user interrupts; ConfigError or DataError if a run was refused; Error
+  ///         if a run failed other than by diverging. All processes have then ended.
   std::vector<RunFigures> carry_out(const std::vector<Run>& runs, std::size_t width);
 
  private:

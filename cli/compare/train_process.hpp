@@ -16,7 +16,7 @@ namespace syncopate::cli {
 /// this process, and its own processes end with it; a terminal's Ctrl-C does not reach it.
 class TrainProcess {
  public:
-  /// Errors: Error, where it cannot be started.
+  /// Errors: Error if the process cannot be started.
   TrainProcess(const std::filesystem::path& config, const std::filesystem::path& run_dir,
                SignalInbox& signals);
   ~TrainProcess();
@@ -36,7 +36,7 @@ class TrainProcess {
   double training_seconds() const { return training_seconds_; }
 
   // Valid once the process has ended:
-  /// 128 and the signal's number, where a signal ended it.
+  /// 128 + the signal's number if a signal ended the process.
   int exit_status() const { return exit_status_; }
   bool diverged() const { return diverged_; }
   /// The last line of standard error, without "syncopate: ".

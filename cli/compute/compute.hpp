@@ -17,14 +17,14 @@ struct StepSetting {
   std::uint32_t samples = 64;
   Effort effort = {};
   std::uint32_t threads = 1;
-  std::optional<std::uint32_t> image_size = {};  ///< empty: 28, or the least that it takes
+  std::optional<std::uint32_t> image_size = {};  ///< empty: 28, or the network's minimum
   Precision precision = Precision::float32;
 };
 
 /// The times of steps of this process, after some to warm up. Errors: ConfigError; those of
 /// libtorch.
 std::vector<double> step_seconds(const StepSetting& setting);
-/// Samples a second that this process trains with. Errors: as above.
+/// Samples per second at which this process trains. Errors: as above.
 double training_speed(const StepSetting& setting);
 
 /// Measures each device of this machine, and writes or prints them as a cluster file. Returns the
@@ -45,7 +45,7 @@ int bench_here(const BenchCommand& command);
 
 /// `syncopate doctor`: checks this host, or the host of every rank that a launcher started and the
 /// links between them, and prints the findings. With a coordinator's address it also contacts the
-/// coordinator. Returns the exit status: failure, where it found a problem. Errors: none; a failed
+/// coordinator. Returns the exit status: failure if it found a problem. Errors: none; a failed
 /// check is a finding.
 int doctor_here(const DoctorCommand& command);
 

@@ -165,7 +165,7 @@ int consult_by_sockets(const DoctorCommand& command, const Findings& own) {
   return consult_over(std::move(coordinator), command, own);
 }
 
-/// Prints the findings of rank 0 where the ranks do not find each other.
+/// If the ranks cannot exchange their findings, prints those of rank 0.
 int examine_ranks(const DoctorCommand& command, Findings own) {
   try {
     return goes_by_mpi(command) ? consult_by_mpi(command, own) : consult_by_sockets(command, own);
@@ -197,7 +197,7 @@ namespace {
 constexpr std::uint32_t samples = 64;
 constexpr Effort effort{.seconds = 0.3};
 
-/// Empty where libtorch has no OpenBLAS.
+/// Empty if libtorch has no OpenBLAS.
 std::string blas_core() {
   using CoreName = char* (*)();
   const auto core = reinterpret_cast<CoreName>(::dlsym(RTLD_DEFAULT, "openblas_get_corename"));

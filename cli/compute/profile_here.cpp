@@ -16,7 +16,7 @@
 namespace syncopate::cli {
 namespace {
 
-/// As many workers of that many threads as the cores of this machine serve.
+/// Number of workers with `threads` threads each for which this machine has cores; at least 1.
 std::uint32_t workers_of_cores(std::uint32_t threads) {
   return std::max(1U, std::thread::hardware_concurrency() / threads);
 }

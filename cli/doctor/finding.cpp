@@ -46,7 +46,7 @@ std::vector<SharedFinding> shared_findings(const Findings& findings) {
   return all_shared;
 }
 
-/// "ranks 1, 3: "; empty where all ranks share the finding.
+/// "ranks 1, 3: "; empty if all ranks share the finding.
 std::string ranks_prefix(const SharedFinding& shared, std::uint32_t ranks) {
   if (shared.ranks.empty() || shared.ranks.size() == ranks) {
     return {};

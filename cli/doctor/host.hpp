@@ -18,9 +18,9 @@ Finding judge_memory(std::uint64_t free_bytes);
 Finding judge_disk(const std::filesystem::path& folder, std::uint64_t free_bytes);
 /// `cpuinfo`: the text of /proc/cpuinfo.
 Finding judge_processor(std::string_view cpuinfo, std::uint32_t cores);
-/// `core`: the processor type that OpenBLAS detected; empty where libtorch has no OpenBLAS.
+/// `core`: the processor type that OpenBLAS detected; empty if libtorch has no OpenBLAS.
 Finding judge_blas(std::string_view cpuinfo, std::string_view core);
-/// `version`: that of MKL, in its own words. MKL knows new processors, so it has no problem.
+/// `version`: MKL's description of its version. Never a problem: MKL supports new processors.
 Finding judge_mkl(std::string_view version);
 
 // Checks that try an operation.

@@ -115,7 +115,7 @@ double median_over(const std::vector<LinkEnds>& links, const Rows& rows) {
   return median_of(std::move(values));
 }
 
-/// Those several times slower than the median of their kind.
+/// Returns the links that are several times slower than the median of their kind.
 std::vector<LinkEnds> slow_links(const LinkMatrix& matrix, bool within_a_host) {
   const std::vector<LinkEnds> links = links_of(matrix, within_a_host);
   const double usual = median_over(links, matrix.bytes_per_second);

@@ -20,9 +20,9 @@ struct LinkMatrix {
   std::vector<std::uint32_t> hosts;                   ///< of each rank
 };
 
-/// Measures one pair after the other, and those that seem slow a few times more: their best figures
-/// count. A collective of the group: all ranks get all figures. Errors: those of transports;
-/// TimedOut names no ranks.
+/// Measures one pair after the other, measures pairs that seem slow again a few times, and keeps
+/// the best figures of each. A collective of the group: all ranks get all figures. Errors: those of
+/// transports; TimedOut names no ranks.
 LinkMatrix measure_matrix(Group& all);
 
 /// One finding with the median speed of the links within hosts, one of those between hosts, and one

@@ -15,7 +15,7 @@ namespace {
 /// A horizontal bar: names of any length fit beside it.
 struct Bar {
   std::string name = {};
-  std::optional<double> value = {};  ///< empty: a row with its text alone
+  std::optional<double> value = {};  ///< empty: a row with only its text
   double least = 0;                  ///< of the whisker
   double most = 0;
   double hatched = 0;     ///< of the value, at the end of the bar
@@ -27,17 +27,17 @@ struct BarAxis {
   std::string name;  ///< of the file
   std::string title;
   std::string caption;
-  bool seconds = false;      ///< logarithmic where they differ much
+  bool seconds = false;      ///< times: logarithmic if they differ much
   bool is_accuracy = false;  ///< at most 1
 };
 
 constexpr std::size_t bar_height = 30;
 constexpr std::size_t axis_height = 75;
-/// From this ratio of the longest to the shortest time on, times are logarithmic.
+/// The axis of times is logarithmic if longest / shortest time is at least this ratio.
 constexpr double wide_times = 20;
 constexpr std::size_t most_devices = 16;
-/// Pixels of a character, rather more than less, and what the texts at the ends of bars leave to
-/// the longest bar at least.
+/// Pixels of a character (an upper estimate), and the least width of the longest bar, whatever the
+/// length of the texts at the ends of bars.
 constexpr std::size_t character_width = 9;
 constexpr std::size_t least_bar_width = 280;
 
@@ -57,7 +57,7 @@ struct AxisRange {
   bool logarithmic = false;
 };
 
-/// `room`: the length of the axis over that of the longest bar.
+/// `room`: length of the axis / length of the longest bar.
 AxisRange axis_range(const BarAxis& axis, const std::vector<Bar>& bars, double room) {
   double least = HUGE_VAL;
   double most = 0;
@@ -74,7 +74,7 @@ AxisRange axis_range(const BarAxis& axis, const std::vector<Bar>& bars, double r
   return {.to = most > 0 ? room * most : 1.0};
 }
 
-/// A bar without a value is neither drawn nor has it a whisker; its text stands at the axis.
+/// A bar without a value is not drawn and has no whisker; its text stands at the axis.
 std::vector<std::string> bar_rows(const std::vector<Bar>& bars, double from) {
   std::vector<std::string> rows;
   for (std::size_t i = 0; i < bars.size(); ++i) {
@@ -98,8 +98,8 @@ std::size_t text_width(const std::vector<Bar>& bars, bool at_bars) {
   return character_width * width;
 }
 
-/// Tics of linear axes that have room for their numbers. No accuracy is above 1, also where the
-/// axis makes room for a text.
+/// Chooses tics of a linear axis so far apart that their numbers fit. Tics of accuracies end at 1,
+/// even if the axis is longer to make room for a text.
 std::string tics_of(const BarAxis& axis, const AxisRange& range) {
   const double most_tics = axis.is_accuracy ? 10 : 5;  // of three characters, or of more
   if (range.logarithmic) {
@@ -248,7 +248,7 @@ std::vector<const RunGroup*> with_devices(const Setting& setting, std::size_t de
   return groups;
 }
 
-/// The bars of one group: one a device, `place` steps of `width` below the first group's.
+/// The bars of one group: one per device, `place` steps of `width` below the first group's.
 std::vector<std::string> computing_rows(const ContestantFigures& one, std::size_t shown,
                                         std::size_t place, double width) {
   std::vector<std::string> rows;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t band_points = 80;
 constexpr std::size_t smoothing_reach = 1;
-constexpr std::size_t marks = 8;  ///< on a curve, so that it is known in grey print
-/// From this ratio of the longest to the shortest curve on, time is logarithmic.
+constexpr std::size_t marks = 8;  ///< on a curve, to distinguish it in greyscale print
+/// The axis of time is logarithmic if longest / shortest curve is at least this ratio.
 constexpr double far_apart = 10;
 
 /// One curve of a plot, with its legend.
@@ -38,7 +38,8 @@ bool has_width(const std::vector<BandPoint>& band) {
                      [](const BandPoint& point) { return point.high > point.low; });
 }
 
-/// The bands first, so that no band covers a curve. Markers of two curves stand at other places.
+/// Draws the bands first, so that no band covers a curve. Markers of different curves stand at
+/// different places.
 std::string plot_command(const std::vector<Line>& lines) {
   std::string command = "plot ";
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -122,9 +123,9 @@ void add_speed_ups(SpeedUps& found, const Setting& setting, double factor) {
   }
 }
 
-/// The range of times as gnuplot's commands. Where one scheme takes many times as long as another,
-/// a linear axis would press the shorter curves against its left edge; a logarithmic one has no
-/// place for points at the beginning of time.
+/// The range of times as gnuplot's commands. If one scheme takes many times as long as another,
+/// a linear axis would press the shorter curves against its left edge; a logarithmic axis cannot
+/// show points at time 0.
 std::string time_range(std::vector<Line>& lines) {
   double first = HUGE_VAL;
   double shortest = HUGE_VAL;
@@ -157,7 +158,7 @@ std::string accuracy_range(const std::vector<Line>& lines, std::optional<double>
   }
   const double range = std::max(high - low, narrowest);
   const double step = std::pow(10, std::floor(std::log10(range))) / 2;
-  // Also where all accuracies are 1: gnuplot refuses a range from 1 to 1.
+  // Even if all accuracies are 1: gnuplot refuses a range from 1 to 1.
   const double from = std::max(0.0, std::min(step * std::floor(low / step), 1 - narrowest));
   return fmt::format("set yrange [{:.6g}:{:.6g}]", from,
                      std::min(1.0, std::max(step * std::ceil(high / step), from + narrowest)));

@@ -16,7 +16,7 @@ enum class Progress { training_time, samples };
 Curve accuracy_curve(const RunRecord& run, Progress progress);
 
 /// A curve for each group with evaluations: smoothed, mean over its runs, with a band of a standard
-/// deviation. Empty where no run was evaluated.
+/// deviation. Empty if no run was evaluated.
 std::optional<Plot> accuracy_plot(const Setting& setting, Progress progress);
 
 /// The speed-up over `ssgd` of each scheme on the clusters `ratio-R`. Empty for fewer than two such

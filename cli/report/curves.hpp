@@ -11,8 +11,8 @@ struct CurvePoint {
 };
 using Curve = std::vector<CurvePoint>;
 
-/// The mean of each value and its neighbours: 2 · `reach` + 1 values, and near an end as many on
-/// each side as there are on the shorter one, so that the first and the last value stay.
+/// The mean of each value and its neighbours: 2 · `reach` + 1 values. Near an end, both sides have
+/// as many neighbours as the shorter side, so the first and the last value stay unchanged.
 Curve smoothed(const Curve& curve, std::size_t reach);
 
 /// Several curves as one: their mean, and one standard deviation of the sample around it.
@@ -23,9 +23,9 @@ struct BandPoint {
   double high = 0;
 };
 
-/// The band of curves with increasing x, at `points` places of equal distance between the latest
-/// beginning and the earliest end, by straight lines between the points of a curve. A single curve
-/// keeps its own points and has a band without width. Curves without points do not count.
+/// The band of curves with increasing x, at `points` equidistant places between the latest
+/// beginning and the earliest end, with linear interpolation. A single curve keeps its own points
+/// and has a band of width 0. Ignores curves without points.
 std::vector<BandPoint> band_of(std::vector<Curve> curves, std::size_t points);
 
 /// The value at `x`, which lies within the curve.

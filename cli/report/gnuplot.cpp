@@ -29,7 +29,8 @@ struct Started {
   Descriptor errors;
 };
 
-/// In `folder`, with nothing to read and its output dropped. No process: there is no such program.
+/// Starts the program in `folder`, without input; its output is dropped. Returns no process if
+/// there is no such program.
 Started start(const std::string& program, const std::string& script, const fs::path& folder) {
   Pipe errors = make_pipe();
   posix_spawn_file_actions_t actions;
@@ -83,7 +84,7 @@ std::string last_line(const std::string& text) {
   return end == std::string::npos ? "" : text.substr(begin + 1, end - begin);
 }
 
-/// A figure that was drawn in part, or that an earlier report left, is not shown.
+/// Removes a figure that was drawn in part or that an earlier report left.
 void remove_drawings(const fs::path& folder, const std::string& name) {
   for (const char* format : {".svg", ".png", ".pdf"}) {
     std::error_code none;

@@ -12,8 +12,8 @@ namespace syncopate::cli {
 void make_figures_folder(const std::filesystem::path& folder);
 
 /// Writes each figure's script as NAME.gp, and draws NAME.svg, NAME.png and NAME.pdf by `program`.
-/// Returns a line for each figure that the program refuses, with its own words, or one line where
-/// there is no such program: the scripts of missing figures are there nevertheless. Errors:
+/// Returns a line for each figure that the program refuses, with the program's message, or one line
+/// if there is no such program. The scripts of missing figures are written in any case. Errors:
 /// DataError.
 std::vector<std::string> draw(const std::vector<Plot>& plots, const std::filesystem::path& folder,
                               const std::string& program = "gnuplot");

@@ -11,15 +11,15 @@ namespace syncopate::cli {
 struct JsonLines {
   std::vector<nlohmann::ordered_json> objects = {};
   std::size_t damaged = 0;  ///< lines that are no object
-  bool half_line = false;   ///< the last line is not complete: somebody still writes it
+  bool half_line = false;   ///< the last line is incomplete: a process is still writing it
 };
 
 JsonLines json_lines_in(const std::string& text);
 
-/// No object where there is no file. Errors: DataError, for a file that cannot be read.
+/// Returns no objects if there is no such file. Errors: DataError if the file cannot be read.
 JsonLines read_json_lines(const std::filesystem::path& file);
 
-/// The number in a field; `otherwise` where it is missing, null or of another type.
+/// The number in a field; `otherwise` if it is missing, null or of another type.
 double number_at(const nlohmann::ordered_json& object, const char* field, double otherwise = 0);
 std::string text_at(const nlohmann::ordered_json& object, const char* field);
 

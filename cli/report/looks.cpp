@@ -10,7 +10,7 @@
 namespace syncopate::cli {
 namespace {
 
-// 7 and 12 have no common divisor: all pairs of a dash and a marker come before one comes again.
+// 7 and 12 have no common divisor, so all 84 pairs of dash and marker appear before one repeats.
 constexpr std::array<const char*, 7> dashes{"solid",  "(9,3)", "(3,2)",        "(9,3,2,3)",
                                             "(16,3)", "(5,5)", "(9,3,2,3,2,3)"};
 constexpr std::array<int, 12> markers{7, 5, 9, 13, 6, 4, 8, 11, 12, 10, 2, 3};
@@ -74,7 +74,7 @@ class Looks {
   }
 
  private:
-  /// The looks of schemes that no label before has.
+  /// Gives labels the looks of their schemes, unless an earlier label has the look.
   template <class PlaceOf>
   void give(PlaceOf find_place) {
     for (std::size_t i = 0; i < labels_.size(); ++i) {
@@ -106,8 +106,8 @@ class Looks {
         ->colour;
   }
 
-  /// Dash and marker that no other label has, and a pattern that is new to the colour, while there
-  /// is one.
+  /// Returns a dash and marker that no other label has, and, while there is one, a pattern that the
+  /// colour does not have yet.
   Look next_look(std::string_view colour) {
     Look look = look_at(next_++, colour);
     const auto* const unused = std::find_if(patterns.begin(), patterns.end(),

@@ -5,7 +5,7 @@
 
 namespace syncopate::cli {
 
-/// How a scheme looks in all figures, in colour and in grey print.
+/// The appearance of a scheme in all figures, in colour and in greyscale print.
 struct Look {
   std::string colour = "#000000";
   std::string dash = "solid";  ///< `dashtype`: solid, or the lengths of strokes and gaps
@@ -14,9 +14,9 @@ struct Look {
 };
 
 /// The looks of groups with these labels, in their order. A known scheme has the same look in every
-/// figure; the baselines (`ssgd`, `local`, the fast devices alone, the upper bound) are grey. A
-/// label with options, such as `esync:pacing=paper`, has the look of its scheme where that is free,
-/// else its colour with another dash, marker and pattern. Other labels take the rest.
+/// figure; the baselines (`ssgd`, `local`, only the fast devices, the upper bound) are grey. A
+/// label with options, such as `esync:pacing=paper`, has the look of its scheme if that is free,
+/// else its colour with another dash, marker and pattern. Other labels take the remaining looks.
 ///
 /// The colours of schemes differ to people with any kind of colour blindness. No two of up to 84
 /// looks have both dash and marker in common.

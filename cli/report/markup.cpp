@@ -10,7 +10,7 @@ namespace {
 
 using Replacement = std::pair<std::string_view, std::string_view>;
 
-/// Replaces what stands at each place by the first match of the table.
+/// At each position, replaces the text by the first entry of the table that matches.
 template <std::size_t Count>
 std::string replaced(std::string_view text, const std::array<Replacement, Count>& table) {
   std::string result;

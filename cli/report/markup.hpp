@@ -22,8 +22,8 @@ std::string html_escaped(std::string_view text);
 
 std::string html_of(const TitledTable& table);
 
-/// An SVG that stands in an HTML page beside others: no header, and identifiers that begin with
-/// `prefix`, because a page has each identifier once.
+/// An SVG for an HTML page that contains others: without the header, and with identifiers that
+/// begin with `prefix`, because identifiers must be unique in a page.
 std::string inline_svg(const std::string& svg, const std::string& prefix);
 
 }  // namespace syncopate::cli

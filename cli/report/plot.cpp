@@ -15,8 +15,8 @@ constexpr std::size_t png_scale = 3;  ///< 430 dots per inch at the width of a c
 
 constexpr double dots_per_inch = 96;  ///< of the SVG
 
-// All terminals set texts as they are: an underscore in a name is no index. Their legends have
-// lines of different heights.
+// All terminals print texts literally: an underscore in a name starts no subscript. Their legends
+// have lines of different heights.
 constexpr std::string_view frame = R"({data}
 do for [format in "svg png pdf"] {{
 reset
@@ -70,8 +70,8 @@ std::string data_block(const std::string& name, const std::vector<std::string>& 
 }
 
 LegendSize legend_size(const std::vector<std::string>& entries, std::size_t width) {
-  // What gnuplot's terminal svg reckons with at 14 points: 0.7 of that a character, six of them for
-  // the piece of the curve and the gaps beside it, and 21 pixels a line.
+  // Sizes that gnuplot's svg terminal assumes at 14 points: 0.7 · 14 pixels per character, six
+  // characters for the sample of the curve and the gaps beside it, and 21 pixels per line.
   constexpr double character = 9.8;
   constexpr std::size_t beside = 6;
   constexpr std::size_t line = 22;

@@ -25,7 +25,7 @@ std::string script_of(const Plot& plot);
 /// A named data block. `rows`: numbers separated by spaces, or `gnuplot_string`s.
 std::string data_block(const std::string& name, const std::vector<std::string>& rows);
 
-/// How a legend's entries stand below a figure of this width: side by side as they fit.
+/// The layout of a legend below a figure: entries stand side by side as far as they fit.
 struct LegendSize {
   std::size_t columns = 1;
   std::size_t height = 0;  ///< pixels, with a margin
@@ -38,7 +38,7 @@ std::string legend_command(const LegendSize& legend);
 /// Pixels between the frame of a drawing and its legend, for tics and the title of the axis.
 constexpr std::size_t axis_below = 64;
 
-/// Makes room for a legend below a figure whose height is set but for it, and places it there.
+/// Increases the figure's height by that of a legend, and places the legend at the bottom.
 void add_legend(Plot& plot, const std::vector<std::string>& entries);
 
 /// "accuracy-time" for one setting of a report, "accuracy-time-2" for the second.

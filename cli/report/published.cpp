@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Three digits, and all those before the point.
+/// Formats a number with three significant digits, but with all digits before the point.
 std::string short_number(double value) {
   return value < 1000 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value);
 }
@@ -29,7 +29,7 @@ std::string range_words(double least, double most, double scale, const char* uni
   return low == high ? fmt::format("{}{}", low, unit) : fmt::format("{} to {}{}", low, high, unit);
 }
 
-/// A kind of figure: how its values look, and what it is in our runs.
+/// A kind of figure: the format of its values, and the function that finds it in our runs.
 struct FigureKind {
   const char* name;
   const char* title;
@@ -106,7 +106,7 @@ std::string text_option(const RunRecord& run, const char* key) {
   return found == run.options.end() ? "" : found->second;
 }
 
-/// The groups of a scheme that ran on the whole cluster: not on its fast devices alone.
+/// The groups of a scheme that ran on the whole cluster, not only on its fast devices.
 std::vector<const ContestantFigures*> groups_of(const Setting& setting, const std::string& scheme) {
   std::vector<const ContestantFigures*> groups;
   for (const RunGroup& group : setting.groups) {
@@ -131,7 +131,8 @@ std::string line_at(std::string_view text, std::size_t byte) {
                      1 + std::count(before.begin(), before.end(), '\n'));
 }
 
-/// The parser's messages speak of its own states and depend on its version.
+/// Parses JSON. Replaces the parser's messages, which describe its internal states and depend on
+/// its version.
 Json json_in(std::string_view text) {
   try {
     return Json::parse(text);
@@ -143,7 +144,8 @@ Json json_in(std::string_view text) {
   }
 }
 
-/// `what`: the value with its place, as in "a number in figures[0].value". Null: no such field.
+/// `what`: the expected value and its place, as in "a number in figures[0].value". `found` is null
+/// if there is no such field.
 [[noreturn]] void refuse(const std::string& what, const Json& found) {
   const std::string text = found.is_null() ? "no value" : excerpt(json_text(found), shown_letters);
   throw ConfigError(fmt::format("expected {}, found {}; correct it", what, text));
@@ -272,7 +274,7 @@ std::vector<const PublishedFigure*> published_for(const Published& published,
 }
 
 /// Adds a row for each group of runs with the scheme of `figures`, which are of one kind and
-/// scheme; where there is no such group, a row without runs.
+/// scheme; a row without runs if there is no such group.
 void add_rows(Table& table, const Setting& setting, const FigureKind& kind,
               const std::vector<const PublishedFigure*>& figures) {
   const std::string& scheme = figures.front()->scheme;

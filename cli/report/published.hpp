@@ -33,11 +33,12 @@ const Published& esync_paper();
 /// Reads JSON in the form that `docs/guides/report.md` shows. `source` names it in messages.
 /// Errors: ConfigError.
 Published published_in(std::string_view text, const std::string& source);
-/// Errors: as above; DataError, for a file that cannot be read.
+/// Errors: as above; DataError if the file cannot be read.
 Published read_published(const std::filesystem::path& file);
 
-/// The published figures, each with that of the same scheme in `setting`. Where only other networks
-/// are published, their range. Empty where the paper is about another cluster.
+/// Returns the published figures, each beside the measured one of the same scheme in `setting`. If
+/// only figures of other networks are published, shows their range. Empty if the paper is about
+/// another cluster.
 std::optional<TitledTable> beside_published(const Setting& setting, const Published& published);
 
 }  // namespace syncopate::cli

@@ -61,8 +61,8 @@ TitledTable runs_table(const Setting& setting) {
   return {"Runs", table};
 }
 
-/// The values that runs have of an option: "mini-batch 64", or "mini-batch 64 (ssgd, esync), 16
-/// (asgd)". Empty where no run says it.
+/// The values of an option in the runs: "mini-batch 64", or "mini-batch 64 (ssgd, esync), 16
+/// (asgd)". Empty if no run has the option.
 std::string option_text(const Setting& setting, const char* key, const char* name) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_value;
   for (const RunGroup& group : setting.groups) {
@@ -186,7 +186,7 @@ Json json_of_run(const RunRecord& run) {
           {"evaluations", evaluations}};
 }
 
-/// What the runs of a setting have noted, each line with the folder of its run.
+/// The notes of a setting's runs, each with the folder of its run.
 std::vector<std::string> notes_of(const Setting& setting) {
   std::vector<std::string> notes;
   for (const RunGroup& group : setting.groups) {

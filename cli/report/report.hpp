@@ -16,21 +16,21 @@ namespace syncopate::cli {
 /// One setting of a report, ready to print.
 struct ReportSection {
   std::string title;
-  std::vector<std::string> method = {};  ///< how its runs were made, a line each
+  std::vector<std::string> method = {};  ///< lines that describe how the runs were made
   std::vector<TitledTable> tables = {};
   TitledTable runs;  ///< a row for each run; in files only
   std::vector<Plot> plots = {};
 };
 
 struct Report {
-  std::string command = {};  ///< that made it, and its version
+  std::string command = {};  ///< the command that made the report, and its version
   std::vector<ReportSection> sections = {};
   std::vector<Plot> plots = {};          ///< of several settings
   std::vector<TitledTable> tables = {};  ///< of several settings
   std::vector<std::string> notes = {};   ///< a line for what is unusual about a run
 };
 
-/// `command`: as `Report` has it.
+/// `command`: see `Report::command`.
 Report report_on(const std::vector<Setting>& settings, const std::vector<Published>& published,
                  const std::string& command = "");
 

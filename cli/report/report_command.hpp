@@ -23,11 +23,11 @@ struct ReportCommand {
   std::string words = {};                   ///< the command line, and the version
 };
 
-/// Prints the tables, and writes the report where `out` is given. Returns the exit status. Errors:
-/// as `read_runs`, `study_of` and `write_report`.
+/// Prints the tables, and writes the report if `out` is given. Returns the exit status. Errors:
+/// those of `read_runs`, `study_of` and `write_report`.
 int report(const ReportCommand& command);
 
-/// Carries out a comparison, and writes its report into its folder. Errors: as `compare`, and as
+/// Carries out a comparison, and writes its report into its folder. Errors: those of `compare` and
 /// `write_report`.
 int compare_and_report(const CompareCommand& command);
 

@@ -8,8 +8,8 @@
 
 namespace syncopate::cli {
 
-/// The page that stands alone: tables, and the figures that `figures` holds as NAME.svg. Without
-/// that file a figure is dropped.
+/// A page that needs no other file: the tables, and the figures whose NAME.svg is in the folder
+/// `figures`. A figure without this file is dropped.
 std::string html_page(const Report& report, const std::filesystem::path& figures);
 
 /// Writes report.html, report.md, report.tex and report.json, and the figures below figures/, into

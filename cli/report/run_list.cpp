@@ -15,8 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// What all runs of a comparison share. Its upper bound is always simulated, and stands beside runs
-/// in real time nevertheless.
+/// Sets what all runs of a comparison share. The upper bound is always simulated, but it takes the
+/// clock of the comparison, to stand beside runs in real time.
 void take_from(const Json& comparison, RunRecord& run) {
   const Json agreement = comparison.value("agreement", Json::object());
   for (const char* key : {"network", "data", "split"}) {
@@ -33,7 +33,7 @@ void take_from(const Json& comparison, RunRecord& run) {
   run.target = target > 0 ? std::optional(target) : run.target;
 }
 
-/// The runs of a comparison that has not ended, those that try learning rates included.
+/// The runs of a comparison that has not ended, including those that try learning rates.
 std::vector<RunRecord> unfinished(const fs::path& folder, const Json& comparison) {
   std::vector<fs::path> folders;
   if (fs::is_directory(file_status_of(folder / "runs"))) {
@@ -54,12 +54,12 @@ std::vector<RunRecord> unfinished(const fs::path& folder, const Json& comparison
   for (const fs::path& one : folders) {
     runs.push_back(read_run(one));
     take_from(comparison, runs.back());
-    runs.back().notes.push_back("of a comparison that has not ended");
+    runs.back().notes.push_back("belongs to a comparison that has not ended");
   }
   return runs;
 }
 
-/// A run that diverged leaves no folder; that of another one may not have been kept.
+/// A run that diverged leaves no folder; the folder of another run may have been removed.
 RunRecord counted_run(const fs::path& folder, const Json& counted) {
   if (is_run_folder(folder)) {
     return read_run(folder);
@@ -78,7 +78,7 @@ RunRecord counted_run(const fs::path& folder, const Json& counted) {
   return run;
 }
 
-/// One line for all runs of which the figures alone are there.
+/// Adds one note for all runs of which only the figures exist.
 void note_kept(std::vector<RunRecord>& runs) {
   const auto is_kept = [](const RunRecord& run) { return run.kept.has_value(); };
   const auto first = std::find_if(runs.begin(), runs.end(), is_kept);
@@ -112,7 +112,8 @@ std::vector<RunRecord> runs_of_comparison(const fs::path& folder) {
   return runs;
 }
 
-/// The folder under a name of its own: "runs/a" for "runs/a/", and the whole path for ".".
+/// Returns the folder's path with a name at its end: "runs/a" for "runs/a/", the whole path for
+/// ".".
 fs::path named_folder(fs::path folder) {
   if (!folder.has_filename() && folder.has_relative_path()) {
     folder = folder.parent_path();

@@ -7,10 +7,10 @@
 
 namespace syncopate::cli {
 
-/// Reads each folder. The folder of a comparison stands for its counted runs, which get the labels
-/// of their contestants and the comparison's cluster and target. A folder that appears twice counts
-/// once.
-/// Errors: ConfigError, for a folder that is neither; DataError, for a file that cannot be read.
+/// Reads each folder of a run or a comparison. The folder of a comparison stands for its counted
+/// runs, which get the labels of their contestants and the comparison's cluster and target. A
+/// folder that appears twice counts once.
+/// Errors: ConfigError if a folder is neither; DataError if a file cannot be read.
 std::vector<RunRecord> read_runs(const std::vector<std::filesystem::path>& folders);
 
 }  // namespace syncopate::cli

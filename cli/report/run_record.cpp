@@ -28,12 +28,12 @@ std::string option_or(const RunRecord& run, const char* key, const std::string& 
   return found == run.options.end() || found->second.empty() ? otherwise : found->second;
 }
 
-/// Reads the keys that this version knows, and those that it does not.
+/// Reads all keys, including those that this version does not know.
 void read_options(RunRecord& run) {
   const fs::path file = run.folder / "config.toml";
   run.partly = "no-config";
   if (!is_there(file)) {
-    run.notes.push_back("no config.toml: grouped by the fields of summary.json alone");
+    run.notes.push_back("no config.toml: grouped only by the fields of summary.json");
     return;
   }
   try {
@@ -91,7 +91,8 @@ void read_workers(RunRecord& run) {
   }
 }
 
-/// Adds `value` where the object lacks the field, or has null in place of a number.
+/// Sets the field to `value` if the object lacks it or holds another type, such as null for a
+/// number.
 void complete(Json& object, const char* field, const Json& value, const std::string& prefix,
               std::vector<std::string>& lacks) {
   const bool wrong = !object.contains(field) || (value.is_number() && !object[field].is_number()) ||
@@ -105,7 +106,7 @@ void complete(Json& object, const char* field, const Json& value, const std::str
   }
 }
 
-/// Null is a value of these fields.
+/// As `complete`, for fields that may be null.
 void complete_if_absent(Json& object, const char* field) {
   const bool fits =
       object.contains(field) && (object[field].is_number() || object[field].is_null());
@@ -138,7 +139,7 @@ void complete_summary(Json& summary, std::vector<std::string>& lacks) {
 bool is_locked(const fs::path& file) {
   const Descriptor lock(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (lock.get() < 0) {
-    return errno == EACCES;  // another user's, who alone may read it: it is there while a job runs
+    return errno == EACCES;  // belongs to another user; the file exists while a job runs
   }
   return ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
@@ -154,7 +155,8 @@ void note_missing_summary(RunRecord& run) {
   }
 }
 
-/// The list of evaluations that a summary holds is complete; the log beside it may be missing.
+/// Reads the evaluations of the summary if there is no log of them, and writes back the finite
+/// ones.
 void take_evaluations(RunRecord& run) {
   const auto list = run.summary.find("evaluations");
   if (run.evaluations.empty() && list != run.summary.end() && list->is_array()) {
@@ -212,7 +214,7 @@ void read_summary(RunRecord& run) {
   run.target = target > 0 ? std::optional(target) : std::nullopt;
 }
 
-/// The names that group runs, from the summary where there is no configuration.
+/// Sets the names by which runs are grouped; takes them from the summary without a configuration.
 void settle_names(RunRecord& run) {
   for (const char* key : {"scheme", "network", "data"}) {
     if (option_or(run, key, "").empty() && run.summary.is_object()) {

@@ -13,7 +13,7 @@
 
 namespace syncopate::cli {
 
-/// Where a worker's time went until the end of a round: sums since its process began, in seconds.
+/// A worker's times until the end of a round: sums since its process began, in seconds.
 struct RoundTimes {
   double end = 0;  ///< training clock
   double data = 0;
@@ -22,11 +22,11 @@ struct RoundTimes {
   double wait = 0;
 };
 
-/// What a run folder holds (`docs/reference/records.md`), as far as it can be read.
+/// The contents of a run folder (`docs/reference/records.md`), as far as they can be read.
 struct RunRecord {
   std::filesystem::path folder;
   std::map<std::string, std::string> options = {};  ///< of `config.toml`, by the keys there
-  /// "imported" or "no-config", where `options` may lack some that the run had; else empty.
+  /// "imported" or "no-config" if `options` may lack options of the run; else empty.
   std::string partly = {};
   std::string label = {};                 ///< of the contestant in a comparison; else empty
   std::filesystem::path comparison = {};  ///< folder of that comparison
@@ -38,17 +38,17 @@ struct RunRecord {
   std::vector<std::vector<RoundTimes>> workers = {};  ///< by rank
   /// `summary.json`, with a neutral value in each field that the file lacks; null without a file.
   nlohmann::ordered_json summary = {};
-  /// Of a run without its folder, as `comparison.json` has them.
+  /// The figures in `comparison.json`, for a run without its folder.
   std::optional<RunFigures> kept = {};
   std::vector<std::string> lacks = {};  ///< fields that the summary lacks
   std::vector<std::string> notes = {};  ///< what is unusual about the run, in words
 };
 
-/// Whether the folder has one of the files that only a run leaves.
+/// True if the folder has one of the files that only runs write.
 bool is_run_folder(const std::filesystem::path& folder);
 
 /// Reads a run folder: of a run that ended, that still runs, that crashed, or of another version.
-/// Damaged and missing parts become notes. Errors: ConfigError, for a folder that is no run.
+/// Damaged and missing parts become notes. Errors: ConfigError if the folder is not that of a run.
 RunRecord read_run(const std::filesystem::path& folder);
 
 }  // namespace syncopate::cli

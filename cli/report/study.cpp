@@ -19,7 +19,8 @@
 namespace syncopate::cli {
 namespace {
 
-/// Options by which runs of one group may differ, and those that make another setting.
+/// Options that do not distinguish the groups of a setting: those in which the runs of a group may
+/// differ, and those that belong to the setting.
 constexpr std::array not_of_a_group{"seed",    "run_dir", "data_dir",       "cluster",
                                     "network", "data",    "split",          "virtual_time",
                                     "scheme",  "workers", "split_by_class", "target_accuracy"};
@@ -39,8 +40,8 @@ std::string base_label(const RunRecord& run) {
   return scheme.empty() ? "unknown scheme" : scheme;
 }
 
-/// The options in which groups of one setting differ. Workers count where no cluster file
-/// determines them.
+/// The options in which groups of one setting may differ. The number of workers is one of them if
+/// no cluster file determines it.
 Options distinguishing(const RunRecord& run) {
   if (!run.label.empty()) {
     return {{"comparison", run.comparison.string()}};  // contestants have labels of their own
@@ -89,8 +90,8 @@ void add_run(std::vector<Setting>& settings, RunRecord run) {
   group->runs.push_back(std::move(run));
 }
 
-/// The value of an option in a label. Empty where nobody knows it: the logs of another program do
-/// not have all options, while our configuration files leave out those at their defaults.
+/// The value of an option in a label. Empty if it is unknown: the logs of another program do not
+/// have all options, while our configuration files omit options with their default values.
 std::optional<std::string> known_value(const RunGroup& group, const std::string& key) {
   const RunRecord& run = group.runs.front();
   if (const std::string value = distinguishing(run)[key]; !value.empty()) {
@@ -134,8 +135,8 @@ std::string with_options(const RunGroup& group, const std::set<std::string>& key
   return label;
 }
 
-/// Groups differ, but perhaps only in options that some lack. Those get a word that says why, and a
-/// label that is equal even then a number.
+/// Groups may differ only in options that some of them lack. Their labels get a word that says so;
+/// labels that are still equal get a number.
 void make_unique(std::vector<std::string>& labels, const std::vector<RunGroup>& groups) {
   const std::multiset<std::string> given(labels.begin(), labels.end());
   std::map<std::string, std::size_t> uses;
@@ -180,7 +181,7 @@ bool has_ended(const RunRecord& run) {
   return run.kept || run.summary.is_object() || run.state == "diverged";
 }
 
-/// The runs of a group that its figures are of: those that have ended, or all where none has.
+/// The runs from which a group's figures are computed: those that have ended, or all if none has.
 std::vector<const RunRecord*> counted_runs(const RunGroup& group) {
   const bool any = std::any_of(group.runs.begin(), group.runs.end(), has_ended);
   std::vector<const RunRecord*> counted;
@@ -192,8 +193,8 @@ std::vector<const RunRecord*> counted_runs(const RunGroup& group) {
   return counted;
 }
 
-/// The median counts a run that never reached the target as infinitely late, so that a half of the
-/// runs is too few for a time. A group without evaluations has no say.
+/// The median counts a run that never reached the target as infinitely late, so more than half of
+/// the runs must have reached it. A group without evaluations does not count.
 bool reached_by_most(const RunGroup& group, double target) {
   std::size_t reached = 0;
   std::size_t tested = 0;
@@ -283,13 +284,13 @@ void forget_lacking(RunGroup& group) {
   }
 }
 
-/// Times to another target than that of a comparison are in the runs alone.
+/// comparison.json has only times to the comparison's own target; others need the runs themselves.
 void note_other_target(Setting& setting) {
   for (RunGroup& group : setting.groups) {
     for (RunRecord& run : group.runs) {
       if (run.kept && run.target && setting.target != run.target) {
         run.notes.push_back(fmt::format(
-            "comparison.json has times to accuracy {:g} alone; those to {:g} need the runs",
+            "comparison.json has only times to accuracy {:g}; times to {:g} need the runs",
             *run.target, setting.target.value_or(0)));
         return;
       }
@@ -304,7 +305,7 @@ void compute_figures(Setting& setting) {
     std::size_t devices = 0;
     for (const RunRecord* run : counted_runs(group)) {
       runs.push_back(figures_in(*run, setting.target));
-      // A run with another number of devices has no medians with the others.
+      // A run with another number of devices does not count for the medians of devices.
       devices = std::max(devices, runs.back().devices.size());
     }
     for (RunFigures& run : runs) {

@@ -10,7 +10,7 @@
 
 namespace syncopate::cli {
 
-/// Runs that differ by their seeds alone.
+/// Runs that differ only in their seeds.
 struct RunGroup {
   std::string label;  ///< "esync", "esync:pacing=paper", or of the contestant
   std::vector<RunRecord> runs = {};
@@ -18,7 +18,7 @@ struct RunGroup {
   Look look = {};                  ///< equal for equal labels, in all settings
 };
 
-/// What runs share that can be compared with each other.
+/// The settings that runs share if they can be compared with each other.
 struct Setting {
   std::string network;  ///< a name, or the path of a file
   std::string data;
@@ -30,8 +30,8 @@ struct Setting {
 
   /// "lenet5 on fashion-mnist, cluster mixed, i.i.d., virtual time".
   std::string title() const;
-  /// The network as summary.json names it: of a file without its folder. "unknown network" where
-  /// nobody knows it.
+  /// The network as summary.json names it: a file without its folder. "unknown network" if no run
+  /// records it.
   std::string network_name() const;
 };
 
@@ -42,16 +42,16 @@ struct StudyOptions {
 
 /// Groups runs, and computes the figures of each group.
 ///
-/// Runs are of one setting if network, data, split, cluster and clock are equal, and there of one
-/// group if all options but the seed and folders are. The label of a group is its contestant's in
-/// a comparison, else the scheme; where several groups would have the same one, it names the
-/// options in which they differ, as far as they are known.
+/// Runs belong to one setting if network, data, split, cluster and clock are equal, and within it
+/// to one group if all options except seed and folders are equal. The label of a group is its
+/// contestant's in a comparison, else the scheme; if several groups would have the same label, it
+/// also names the options in which they differ, as far as they are known.
 ///
-/// Without a target from the user, a setting has the highest one of its runs, else the greatest
+/// Without a target from the user, a setting has the highest target of its runs, else the greatest
 /// multiple of 0.05 that each group with evaluations reached in more than half of its runs.
-/// Settings that differ by the clusters `ratio-R` alone have one target.
+/// Settings that differ only in the clusters `ratio-R` have one target.
 ///
-/// Errors: ConfigError, for another number of labels than of groups.
+/// Errors: ConfigError if the number of labels differs from that of groups.
 std::vector<Setting> study_of(std::vector<RunRecord> runs, const StudyOptions& options);
 
 /// Two settings train the same network on the same data.

@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t most_workers_shown = 16;
 constexpr std::size_t worker_height = 17;
 constexpr std::size_t title_above = 22;  ///< of a panel
-/// Of the width of a panel: border and pattern would make a narrower slice look wider.
+/// Share of a panel's width below which a slice has no border and pattern: these would make it look
+/// wider.
 constexpr double narrow_share = 0.01;
 
 struct ActivityLook {
@@ -29,13 +30,13 @@ constexpr std::array<ActivityLook, 4> activity_looks{
      {Activity::wait, "wait", "#999999", 4},
      {Activity::data, "data", "#E69F00", 1}}};
 
-/// True where the process of a resumed run began between two lines of a worker's log.
+/// True if the process of a resumed run began between two lines of a worker's log.
 bool began_between(const RoundTimes& from, const RoundTimes& to) {
   return to.data < from.data || to.compute < from.compute || to.communicate < from.communicate ||
          to.wait < from.wait;
 }
 
-/// What happened between two lines of a worker's log. A new process sums from 0 on, and the
+/// The times between two lines of a worker's log. The process of a resumed run sums from 0, but the
 /// training clock goes on.
 RoundTimes difference_of(const RoundTimes& from, const RoundTimes& to) {
   if (began_between(from, to)) {
@@ -48,7 +49,7 @@ RoundTimes difference_of(const RoundTimes& from, const RoundTimes& to) {
           .wait = to.wait - from.wait};
 }
 
-/// The lines that end one round each: with overlap two rounds may end at one moment.
+/// The lines that end a round at different times: with overlap, two rounds may end at once.
 std::vector<RoundTimes> with_start(const std::vector<RoundTimes>& rounds) {
   std::vector<RoundTimes> all{{}};
   for (const RoundTimes& round : rounds) {
@@ -118,7 +119,7 @@ std::vector<Panel> panels_of(const Setting& setting) {
   return panels;
 }
 
-/// Seconds, or milliseconds where a round is short.
+/// Seconds, or milliseconds if a round is short.
 struct TimeUnit {
   const char* name;
   double per_second;

@@ -9,7 +9,7 @@
 
 namespace syncopate::cli {
 
-/// What a worker does in a piece of a time line.
+/// A worker's activity in a piece of a time line.
 enum class Activity { data, compute, wait, communicate };
 
 /// Seconds from the beginning of the window.
@@ -20,16 +20,16 @@ struct TimeSlice {
   double end = 0;
 };
 
-/// A part of a run: one round, or one step of the slowest worker where there are no rounds.
+/// A part of a run: one round, or one step of the slowest worker in a run without rounds.
 struct TimeLine {
   double seconds = 0;  ///< its length
   std::vector<TimeSlice> slices = {};
 };
 
-/// The round in the middle of the run. It is the one of the worker whose rounds take longest; of
-/// the other workers it shows what they do meanwhile. A log has the sums of a round only, so the
-/// activities stand in the order of a step: data, compute, wait, communicate. Where they overlap,
-/// all are shortened to fit. Empty where a worker has no round.
+/// The round in the middle of the run, of the worker whose rounds take longest, and the activities
+/// of the other workers during it. A log has only the sums of a round, so the activities stand in
+/// the order of a step: data, compute, wait, communicate. If they overlap, all are shortened to
+/// fit. Empty if a worker has no round.
 std::optional<TimeLine> middle_round(const std::vector<std::vector<RoundTimes>>& workers);
 
 /// A panel for each group whose runs have logs of workers, of the first such run. Empty without

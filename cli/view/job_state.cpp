@@ -10,9 +10,9 @@ namespace {
 struct Apply {
   JobState& state;
 
-  /// Programs may have chosen what the command line left open.
+  /// Programs may have set options that the command line did not.
   void operator()(const events::Started& event) {
-    state = {.config = state.config, .started = event};  // these may train again and again
+    state = {.config = state.config, .started = event};  // programs may train several times
     if (event.epochs >= open_end) {
       state.config.scheme = event.scheme;
       state.config.run_dir = event.run_dir;

@@ -12,7 +12,7 @@ struct JobState {
   TrainConfig config;
   std::optional<events::Started> started = {};
   std::optional<events::Status> status = {};
-  bool has_had_loss = false;  ///< a loss that is not a number is one only afterwards
+  bool has_had_loss = false;  ///< before the first loss, NaN means that there is none yet
   std::optional<EvaluationResult> evaluation = {};
   std::optional<double> best_accuracy = {};
   std::optional<events::Finished> finished = {};

@@ -90,7 +90,7 @@ struct Layout {
   }
 
  private:
-  /// The decision says more than the time of a step.
+  /// Chooses the columns that fit. The reason has precedence over the time of a step.
   void choose_pace(std::size_t left) {
     for (const bool with_reason : {true, false}) {
       for (const bool with_time : {true, false}) {
@@ -136,7 +136,7 @@ std::string pace_head(const Layout& layout, const Style& style) {
                      layout.shows_reason ? "  reason" : "");
 }
 
-/// Empty where the layout has no such column.
+/// Returns an empty text if the layout has no such column.
 std::string column(const std::string& text, std::size_t width) {
   return width == 0 ? "" : "  " + fitted(text, width);
 }
@@ -170,12 +170,12 @@ std::string worker_line(const JobState& state, const events::Status::Worker& wor
   return begin + bar({worker.compute, worker.communicate, worker.wait}, layout.bar, style) + end;
 }
 
-/// The loops of programs decide about their end, losses and tests, and say nothing of them.
+/// True for programs with their own loops, which do not report their end, losses and tests.
 bool is_of_programs(const JobState& state) {
   return state.config.epochs >= open_end;
 }
 
-/// Empty where the job does not know it.
+/// Returns an empty text if the job does not know the loss.
 std::string loss_text(const JobState& state) {
   return state.has_had_loss ? fmt::format("   loss {:.4f}", state.status->loss) : "";
 }
@@ -212,7 +212,7 @@ std::string time_text(const JobState& state) {
   return fmt::format("{}   remaining {}", elapsed, remaining ? clock_text(*remaining) : "-");
 }
 
-/// A legend that has no room is dropped as a whole.
+/// Appends the legend if all of it fits.
 std::string with_legend(const std::string& text, const Layout& layout, const Style& style) {
   const std::string longer = text + "   " + legend(style);
   return layout.bar > 0 && width_of(longer) <= style.width ? longer : text;

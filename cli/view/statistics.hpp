@@ -16,14 +16,15 @@ struct MeanAndDeviation {
   double deviation = 0;  ///< of the sample (n − 1); 0 for a single value
 };
 
-// The results are empty where `values` is empty.
+// The results are empty if `values` is empty.
 
 /// For an even count, the mean of the two middle values.
 std::optional<double> median_of(std::vector<double> values);
 std::optional<MeanAndDeviation> mean_of(const std::vector<double>& values);
 
-/// The spread of times of which some were not reached; these count as later than all others. Empty
-/// where the median was not reached. `most` is the largest time that was reached.
+/// The spread of times, of which some may be missing because the target was not reached; these
+/// count as later than all others. Empty if the median is missing. `most` is the largest existing
+/// time.
 std::optional<Spread> spread_of(const std::vector<std::optional<double>>& times);
 
 }  // namespace syncopate::cli

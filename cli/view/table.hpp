@@ -20,7 +20,7 @@ std::string fitted(std::string_view text, std::size_t width);
 /// "12,345".
 std::string grouped(std::uint64_t number);
 
-/// A rate a second: "12,345", and below ten with two digits, "0.25".
+/// A rate per second: "12,345"; below ten with two digits: "0.25".
 std::string rate_figure(double rate);
 
 /// Rows of cells below a head. Each column is as wide as its widest cell.
@@ -43,7 +43,7 @@ class Table {
   /// The same as a Markdown table.
   std::vector<std::string> markdown() const;
 
-  /// Without the columns in which every row has "-".
+  /// Returns the table without the columns in which every row has "-".
   Table without_empty_columns() const;
 
   const std::vector<Column>& columns() const { return columns_; }

@@ -13,7 +13,7 @@
 namespace syncopate::cli {
 namespace {
 
-/// The name of the locale of characters: the first of these variables that is set.
+/// The name of the locale for characters: the first of these variables that is set.
 std::string character_locale(const Environment& environment) {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     if (std::string value = environment(name); !value.empty()) {

@@ -16,14 +16,14 @@ struct OutputOptions {
   bool json = false;
 };
 
-/// True where a terminal of this environment can be redrawn in place.
+/// True if a terminal of this environment can be redrawn in place.
 bool can_redraw(const Environment& environment);
 
-/// The style for an environment: colours unless NO_COLOR (https://no-color.org) is set, Unicode
-/// where the locale has it.
+/// The style for an environment: colours unless NO_COLOR (https://no-color.org) is set, Unicode if
+/// the locale has it.
 Style style_of(const Environment& environment);
 
-/// Sets the size to that of the terminal where the system knows it.
+/// Sets the size to that of the terminal if the system knows it.
 void measure_terminal(int descriptor, Style& style);
 
 /// Writes everything; gives up on an error, so that a job continues without its terminal.

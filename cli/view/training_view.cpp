@@ -14,10 +14,10 @@
 namespace syncopate::cli {
 namespace {
 
-/// For how long a reader of the output holds a job that has ended.
+/// Time for which a job that has ended waits for the reader of its output.
 constexpr Duration patience = std::chrono::seconds(3);
 
-/// Prints events unchanged; the last line is the summary alone.
+/// Prints events unchanged; the last line is only the summary.
 class JsonView : public TrainingView {
  public:
   using TrainingView::TrainingView;
@@ -54,7 +54,7 @@ class PlainView : public TrainingView {
     if (!state().status || verbosity_ == log::Verbosity::quiet) {
       return;
     }
-    // While nothing goes on it would be the same line again and again.
+    // Skips a line that has not changed since the last refresh.
     if (std::string line = status_line(state()); line != last_) {
       out().offer(line + '\n');
       last_ = std::move(line);
@@ -99,7 +99,7 @@ std::unique_ptr<JobView> make_view(const TrainConfig& config, const OutputOption
 }
 
 void TrainingView::event(std::string_view line) {
-  out_.flush();  // events come all the time, so a reader that returns gets what is left
+  out_.flush();  // events arrive regularly, so a slow reader gets the queued text in time
   err_.flush();
   const events::Event event = events::parse_event(line);
   if (state_.finished && std::holds_alternative<events::Started>(event)) {

@@ -14,8 +14,8 @@
 
 namespace syncopate::cli {
 
-/// Makes the view by the options and the terminal: JSON lines; a picture that is redrawn in place;
-/// or plain lines where standard output is no terminal or `--quiet` is set.
+/// Makes the view for the options and the terminal: JSON lines; a picture that is redrawn in place;
+/// or plain lines if standard output is no terminal or `--quiet` is set.
 std::unique_ptr<JobView> make_view(const TrainConfig& config, const OutputOptions& options);
 
 /// The base of all views. It builds the state of the job from its events.
@@ -32,20 +32,20 @@ class TrainingView : public JobView {
   bool output_closed() const override { return out_.is_closed(); }
 
  protected:
-  // A view never waits for its reader: the supervisor must go on.
+  // A view never waits for its reader, because the supervisor must continue.
   LineWriter& out() { return out_; }
   LineWriter& err() { return err_; }
   const JobState& state() const { return state_; }
   void print_summary();
 
  private:
-  /// Shows an event after `state` has taken it up. `line` is its text.
+  /// Shows an event that `state` already includes. `line` is its text.
   virtual void show(const events::Event& event, std::string_view line) = 0;
   /// Shows a line for standard error.
   virtual void show_log(const std::string& line) = 0;
-  /// Prints the final figures where the job has some.
+  /// Prints the final figures if the job has some.
   virtual void finish() = 0;
-  /// The same programs begin another training.
+  /// Called when the same programs begin another training.
   virtual void finish_one_of_several() { finish(); }
 
   JobState state_;

@@ -17,7 +17,8 @@ Duration AwakeClock::now() {
   }
 }
 
-/// A reader that comes too late leaves it to the task to say how long the process was absent.
+/// Beats if the reader comes in time. A later reader leaves the absence to the task, which measures
+/// it.
 void AwakeClock::beat_of_reader(Duration::rep source, Duration::rep stands_still) {
   const Duration::rep left = stands_still - source;
   if (left > 0 && left < tolerance_.count() / 2) {

@@ -12,9 +12,9 @@ namespace syncopate {
 ///
 /// No system call reports a suspension (SIGSTOP, the cgroup freezer, a stopped virtual machine). So
 /// a task of the process beats at short intervals. So does a reader that comes in time, in case
-/// this task alone is stopped. When no beat comes for longer than `tolerance`, the process did not
-/// run: the clock stops at that moment, and goes on at the next beat of the task. Without beats it
-/// follows its source.
+/// only this task is stopped. When no beat comes for longer than `tolerance`, the process did not
+/// run: the clock stops at that moment, and continues at the next beat of the task. Without beats
+/// it follows its source.
 ///
 /// Invariant: it never runs faster than its source, and never backwards.
 /// Thread:    any may read; one beats at a time.
@@ -27,7 +27,7 @@ class AwakeClock {
 
   Duration now();
   void beat();
-  /// No more beats come from now on.
+  /// Called when no more beats will come.
   void end_beats();
 
  private:

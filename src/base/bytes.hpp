@@ -32,7 +32,7 @@ std::array<std::byte, size> little_endian(std::array<std::byte, size> bytes) {
 
 /// Packs values into a buffer that the caller owns: little-endian on every machine, no padding.
 ///
-/// Errors: InternalError, where the buffer is too small.
+/// Errors: InternalError if the buffer is too small.
 class ByteWriter {
  public:
   explicit ByteWriter(std::span<std::byte> into) : rest_(into) {}
@@ -68,7 +68,7 @@ class ByteWriter {
 
 /// Unpacks what a `ByteWriter` packed.
 ///
-/// Errors: ProtocolError, where the buffer ends before the value does.
+/// Errors: ProtocolError if the buffer ends before the value does.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> from) : rest_(from) {}

@@ -9,7 +9,8 @@ namespace syncopate {
 namespace {
 
 volatile std::sig_atomic_t requested = 0;
-/// The first request: the user's signal, which a supervisor passes on, or its sender.
+/// The first request. If a supervisor has passed it on, it has the user's signal; else its sender
+/// is known.
 volatile std::sig_atomic_t passed_on = 0;
 volatile std::sig_atomic_t signal_of_user = 0;
 volatile std::sig_atomic_t sender = 0;
@@ -47,7 +48,7 @@ std::string end_requester() {
     case SIGINT: return "Ctrl-C";
     case SIGTERM: return "SIGTERM";
     case SIGHUP: return "SIGHUP";
-    default: return "the end of what reads its output";
+    default: return "the end of the process that reads its output";
   }
 }
 

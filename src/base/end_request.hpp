@@ -11,10 +11,10 @@ namespace syncopate {
 void take_end_requests();
 /// True once the user has requested the end of the job.
 bool end_requested();
-/// The first requester: "Ctrl-C", "SIGTERM from process 4711". Empty where there is none.
+/// The first requester: "Ctrl-C", "SIGTERM from process 4711". Empty without a request.
 std::string end_requester();
 
-/// Requests the end of the job that `process` coordinates. `signal`: that of the user; 0: nobody
+/// Requests the end of the job that `process` coordinates. `signal`: the user's; 0: no process
 /// reads the output any more.
 void request_end_of(int process, int signal);
 

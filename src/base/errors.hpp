@@ -49,8 +49,8 @@ class TimedOut : public Error {
   using Error::Error;
 };
 
-/// A peer did not send, or did not take, a message before a deadline. Its number means nothing to a
-/// user: the coordinator names it.
+/// A peer did not send, or did not take, a message before a deadline. The peer's number means
+/// nothing to a user: the coordinator names the node.
 class PeerTimedOut : public TimedOut {
  public:
   PeerTimedOut(NodeId peer, const std::string& message) : TimedOut(message), peer_(peer) {}
@@ -62,12 +62,11 @@ class PeerTimedOut : public TimedOut {
 
 /// A wait of a member for others, as it is reported.
 struct LongWait {
-  std::vector<Rank>
-      ranks;              ///< ranks of the job that have not come; empty: the wait is for no worker
-  std::string operation;  ///< "allgather"
+  std::vector<Rank> ranks;  ///< missing ranks of the job; empty: the wait is for no worker
+  std::string operation;    ///< "allgather"
   Duration waited{};
   Duration usual{};             ///< of such waits
-  Duration limit{};             ///< the least that one may take where no worker computes
+  Duration limit{};             ///< the shortest limit, which holds while no worker computes
   std::vector<Rank> servers{};  ///< servers of the job that have not answered
 };
 
@@ -115,7 +114,7 @@ class WrongSize : public ProtocolError {
   std::size_t found_;
 };
 
-/// The work was called off, by the user or because the job ended elsewhere.
+/// The work was cancelled, by the user or because the job ended elsewhere.
 class Cancelled : public Error {
  public:
   using Error::Error;

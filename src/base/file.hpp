@@ -18,7 +18,7 @@ inline constexpr unsigned readable_by_owner = 0600;
 /// cut. On an error the temporary file is removed and `path` is as before.
 class AtomicFile {
  public:
-  /// `mode`: who may read it. Waits up to a second where the process or the system has no
+  /// `mode`: the permissions of the file. Waits up to a second if the process or the system has no
   /// descriptor left.
   explicit AtomicFile(std::filesystem::path path, unsigned mode = readable_by_all);
   ~AtomicFile();
@@ -43,18 +43,18 @@ class AtomicFile {
 void write_file(const std::filesystem::path& path, std::string_view text,
                 unsigned mode = readable_by_all);
 
-/// What is at `path`. Errors: DataError, where the system does not know: a folder on the way there
-/// may not be searched, or links lead in a circle.
+/// The type and permissions of the file at `path`. Errors: DataError if the system cannot determine
+/// them: a folder on the way may not be searched, or links lead in a circle.
 std::filesystem::file_status file_status_of(const std::filesystem::path& path);
-/// Whether anything is at `path`. Errors: as `file_status_of`.
+/// True if anything exists at `path`. Errors: as `file_status_of`.
 bool is_there(const std::filesystem::path& path);
 
-/// Removes the temporary files that processes which were killed have left in `folder`. No process
-/// may write there. Errors: DataError.
+/// Removes the temporary files that killed processes have left in `folder`. No process may write
+/// there meanwhile. Errors: DataError.
 void remove_leftovers(const std::filesystem::path& folder);
 
-/// The whole file. Errors: DataError, when it cannot be opened or read, or is longer than
-/// `most_bytes`; of a longer one, no more is read.
+/// Returns the content of a file. Errors: DataError if it cannot be opened or read, or is longer
+/// than `most_bytes`; the rest of a longer file is not read.
 std::string read_file(const std::filesystem::path& path,
                       std::size_t most_bytes = std::numeric_limits<std::size_t>::max());
 

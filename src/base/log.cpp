@@ -93,7 +93,7 @@ std::unique_ptr<spdlog::logger> logger_of(spdlog::sink_ptr sink, spdlog::level::
   return logger;
 }
 
-/// By a pattern in which %* is the message.
+/// Makes a logger to standard error; in `pattern`, %* is the message.
 std::unique_ptr<spdlog::logger> to_standard_error(const std::string& pattern,
                                                   spdlog::level::level_enum least) {
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
@@ -104,7 +104,7 @@ std::unique_ptr<spdlog::logger> to_standard_error(const std::string& pattern,
   return logger;
 }
 
-/// Where lines go.
+/// The logger that gets the lines.
 spdlog::logger& current() {
   if (spdlog::logger* const chosen = logger_in_use) {
     return *chosen;

@@ -17,15 +17,16 @@ void set_up(Verbosity verbosity);
 enum class Level { debug, info, warning };
 
 /// From now on `take` gets every line of `least` and above, without control characters, from any
-/// thread, one at a time. An empty function: nobody does.
+/// thread, one at a time. An empty function: lines are dropped.
 void send_to(std::function<void(Level level, const std::string& line)> take, Level least);
 
-/// Whether lines of `level` go anywhere. Lines that go nowhere are not formatted.
+/// True if lines of `level` go anywhere. Lines that go nowhere are not formatted.
 bool should_log(Level level);
 
-/// Before `set_up` and `send_to`, warnings go to standard error, behind the name of the library.
+/// Logs a line. Before the first call of `set_up` or `send_to`, only warnings are logged, to
+/// standard error, after the name of the library.
 ///
-/// This is no template, because every source that logs would compile a template's formatting again.
+/// It is no template: every source that logs would compile the formatting of a template again.
 void write(Level level, fmt::string_view text, fmt::format_args values);
 
 template <typename... Values>

@@ -5,7 +5,7 @@
 
 namespace syncopate {
 
-/// True where `text` is whole UTF-8: no truncated, overlong or surrogate sequence.
+/// True if `text` is whole UTF-8: no truncated, overlong or surrogate sequence.
 bool is_utf8(std::string_view text);
 
 /// `text` as it may be shown on a terminal and kept in JSON: one line of valid UTF-8 without

@@ -17,7 +17,7 @@ class Random {
  public:
   explicit Random(std::uint64_t seed);
 
-  /// A stream of its own for `purpose`: the same whatever was drawn before from this one.
+  /// A separate stream for `purpose`, which does not depend on the numbers drawn from this one.
   Random fork(std::string_view purpose, std::uint64_t index = 0) const;
 
   std::uint64_t bits();

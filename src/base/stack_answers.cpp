@@ -22,11 +22,11 @@ constexpr std::size_t most_frames = 64;
 enum class Stage : std::uint64_t { free, asked, writing, done };
 
 /// An answer. Its key is the thread's id and a stage in one word, so that a late handler cannot
-/// write where another thread is asked meanwhile.
+/// write into a slot that another thread has by then.
 struct Slot {
   std::atomic<std::uint64_t> key{0};
   int count = 0;
-  void* below = nullptr;  ///< where the handler returns to
+  void* below = nullptr;  ///< the address to which the handler returns
   std::array<void*, most_frames> frames{};
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "a signal handler uses it");
@@ -61,7 +61,7 @@ void answer(int /*signal*/) {
   errno = error;
 }
 
-/// Null where every slot is taken, or where the thread has ended.
+/// Asks a thread for its stack. Null if every slot is taken, or the thread has ended.
 Slot* ask(int thread) {
   const auto slot = std::ranges::find_if(
       slots, [](const Slot& candidate) { return stage_of(candidate.key) == Stage::free; });
@@ -76,7 +76,7 @@ Slot* ask(int thread) {
   return &*slot;
 }
 
-/// Without the frames of the handler, and of what calls it.
+/// The frames of an answer, without those of the handler and of the function that calls it.
 std::vector<void*> frames_of(const Slot& slot) {
   const auto* const end = slot.frames.begin() + slot.count;
   const auto* const below = std::find(slot.frames.begin(), end, slot.below);
@@ -84,7 +84,8 @@ std::vector<void*> frames_of(const Slot& slot) {
 }
 
 /// Forgets the answers of the last call, and the threads that did not answer it: a handler that
-/// comes later finds that it is not asked. One that has begun keeps its slot until it is done.
+/// runs later finds that its thread is not asked. A handler that has begun keeps its slot until it
+/// is done.
 void free_slots() {
   for (Slot& slot : slots) {
     std::uint64_t key = slot.key;
@@ -100,7 +101,7 @@ bool is_done(const Asked::value_type& asked) {
   return stage_of(asked.second->key) == Stage::done;
 }
 
-/// Until all have answered, or until the limit.
+/// Waits until all have answered, or until the limit.
 void await(const Asked& asked, Duration limit) {
   constexpr auto glance = std::chrono::milliseconds(1);
   for (Duration waited{}; waited < limit && !std::ranges::all_of(asked, is_done);

@@ -14,7 +14,7 @@ using StackAnswers = std::map<int, std::vector<void*>>;
 /// Installs the handler by which the threads of this process answer.
 void prepare_stack_answers();
 
-/// Whether `prepare_stack_answers` has been called.
+/// True if `prepare_stack_answers` has been called.
 bool can_ask_for_stacks();
 
 /// The signal that asks a thread.

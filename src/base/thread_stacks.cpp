@@ -56,7 +56,7 @@ std::vector<int> other_threads() {
   return threads;
 }
 
-/// Empty for a thread that has ended.
+/// Describes a thread by its files in /proc; empty if it has ended.
 std::optional<ThreadStack> look_at(int thread) {
   const std::string stat = content(folder_of(thread) / "stat");
   const std::size_t name_end = stat.rfind(") ");  // a name may contain anything
@@ -85,8 +85,8 @@ bool blocks_signal(int thread) {
   return ((blocked >> (static_cast<unsigned>(stack_signal()) - 1)) & 1U) != 0;
 }
 
-/// A thread that a debugger has stopped answers only when it goes on. Some libraries have a thread
-/// that takes no signals.
+/// True if a thread can answer a signal. A stopped thread answers only when it continues, and some
+/// libraries have a thread that blocks signals.
 bool can_answer(const ThreadStack& thread) {
   return std::string_view("tTZX").find(thread.state) == std::string_view::npos &&
          !blocks_signal(thread.id);
@@ -99,7 +99,8 @@ void take_answer(const std::vector<void*>& frames, FrameNames& names, ThreadStac
   into.answered = true;
 }
 
-/// The system knows where a thread stands that does not run, also one that a debugger holds.
+/// Takes the position of a thread that does not run, which the system knows even if a debugger
+/// holds it.
 void take_position(FrameNames& names, ThreadStack& into) {
   const std::string call = content(folder_of(into.id) / "syscall");
   const std::size_t last = call.rfind(" 0x");

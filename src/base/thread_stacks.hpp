@@ -13,7 +13,7 @@ struct ThreadStack {
   int id = 0;        ///< as in /proc/PID/task
   std::string name;  ///< "main" for the first one
   char state = '?';  ///< as in /proc: S sleeps, R runs, D waits for a disk or driver, T is stopped
-  std::string waits_in;   ///< a function of the kernel; empty where that is not known
+  std::string waits_in;   ///< a function of the kernel; empty if unknown
   bool answered = false;  ///< else at most one frame is known
   /// The innermost first: "syncopate::Group::receive(…) (syncopate-torch+0x1f2e3)". A function that
   /// its file does not export has no name.
@@ -25,9 +25,9 @@ struct ThreadStack {
 /// A program calls it once, at its start; the library never does.
 void prepare_thread_stacks();
 
-/// The other threads of this process, the first one first. It asks each by a signal. A thread that
-/// does not answer within `limit`, such as one that a debugger holds, has the state of its answer.
-/// Without `prepare_thread_stacks` none answers.
+/// The other threads of this process, the first one first. It asks each by a signal. Of a thread
+/// that does not answer within `limit`, such as one that a debugger holds, at most one frame is
+/// known. Without `prepare_thread_stacks` none answers.
 ///
 /// Thread: any; a second call waits for the first.
 std::vector<ThreadStack> thread_stacks(Duration limit);

@@ -35,8 +35,8 @@ constexpr double to_seconds(Duration duration) {
 /// The longest duration that `from_seconds` gives: sums of two fit into `Duration`.
 inline constexpr double longest_seconds = 4e9;
 
-/// Whatever the number is: one out of range becomes the longest duration, and NaN zero, because a
-/// conversion that overflows is undefined.
+/// Converts any number: one out of range becomes the longest duration, and NaN becomes zero,
+/// because a conversion that overflows is undefined.
 constexpr Duration from_seconds(double seconds) {
   if (!(seconds >= -longest_seconds)) {
     seconds = seconds < 0 ? -longest_seconds : 0;  // 0: NaN

@@ -27,7 +27,7 @@ void append(std::vector<NamedTensor>& tensors, const std::vector<TensorInfo>& la
   }
 }
 
-/// The metadata that lists the slots written by parameter, separated by spaces.
+/// The key of the metadata that lists the slots written by parameter, separated by spaces.
 constexpr const char* by_parameter = "by_parameter";
 
 void append_by_parameter(std::vector<NamedTensor>& tensors, const std::string& slot,
@@ -242,8 +242,7 @@ std::int64_t Checkpoint::number(const std::string& key) const {
       return value;
     }
   }
-  throw DataError(
-      fmt::format("{} does not say its {}; was it written by Syncopate?", source_, key));
+  throw DataError(fmt::format("{} has no valid {}; was it written by Syncopate?", source_, key));
 }
 
 void load_checkpoint(const Checkpoint& checkpoint, Replica& replica) {

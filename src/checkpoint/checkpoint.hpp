@@ -16,7 +16,7 @@
 
 namespace syncopate {
 
-/// How far a training job has come. A resumed run continues bit for bit from this, the parameters,
+/// The progress of a training job. A resumed run continues bit for bit from this, the parameters,
 /// the buffers and the optimizer's state: its random numbers follow from the seed and these counts.
 struct TrainingProgress {
   std::uint64_t step = 0;     ///< of each worker
@@ -47,8 +47,8 @@ struct ModelView {
   const ModelLayout& layout;
   std::span<const float> params;
   std::span<const float> buffers;
-  /// By name: those of "optimizer", "outer", or "server.0", "server.1", …, which update it;
-  /// "pacer"; and those of workers (`in_checkpoint`).
+  /// States by name: of the optimizers that update the model ("optimizer", "outer", or "server.0",
+  /// "server.1", …), of the "pacer", and of workers (`in_checkpoint`).
   States states{};
 };
 
@@ -66,7 +66,7 @@ class Checkpoint {
   /// Errors: DataError, when it is damaged or belongs to another network.
   Checkpoint(std::string bytes, std::string source, const std::string& network);
 
-  /// Errors: DataError, for a number that is no count.
+  /// Errors: DataError if a number is missing or negative.
   TrainingProgress progress() const;
   /// The flat vector of this layout. Errors: DataError, if the tensors have other shapes.
   std::vector<float> values(const std::vector<TensorInfo>& layout) const;
@@ -90,15 +90,14 @@ void load_checkpoint(const Checkpoint& checkpoint, Replica& replica);
 
 /// The name of the checkpoint of a round: "round-0000001234.safetensors".
 std::string checkpoint_name(std::uint64_t round);
-/// The round in the name of a checkpoint. Errors: DataError, for another name.
+/// The round in the name of a checkpoint. Errors: DataError if the file is named differently.
 std::uint64_t round_of(const std::filesystem::path& checkpoint);
 
 /// The checkpoint of the highest round in a folder; empty when there is none.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& folder);
 
-/// The same among those that are whole. A damaged one gets another name, under which it is no
-/// checkpoint; `on_damaged` takes a line that says so. Errors: DataError, for one that cannot be
-/// read.
+/// The same among undamaged checkpoints. A damaged one is renamed, so that it is no checkpoint any
+/// more; `on_damaged` gets a line that reports this. Errors: DataError if one cannot be read.
 std::optional<std::filesystem::path> latest_whole_checkpoint(
     const std::filesystem::path& folder, const std::function<void(const std::string&)>& on_damaged);
 

@@ -19,8 +19,8 @@ using nlohmann::json;
 
 constexpr std::size_t length_bytes = sizeof(std::uint64_t);
 constexpr const char* metadata_key = "__metadata__";
-/// The metadata with the checksum: of the header without it, without spaces and in the order of
-/// names, and then of all values.
+/// The key of the metadata with the checksum. It is computed over the header without this entry,
+/// without spaces and in the order of names, and then over all values.
 constexpr const char* checksum_key = "crc32";
 
 class Checksum {
@@ -67,7 +67,8 @@ std::array<std::byte, length_bytes> packed_length(const std::string& header) {
   return bytes;
 }
 
-/// The number of values that a shape holds; no number for one that is negative or overflows.
+/// The number of values that a shape holds; empty if one of its sizes is negative or the number
+/// overflows.
 std::optional<std::size_t> count_of(const std::vector<std::int64_t>& shape) {
   std::size_t count = 1;
   for (const std::int64_t extent : shape) {
@@ -165,9 +166,9 @@ Safetensors::Entry Safetensors::described(const std::string& name, const json& d
   return {.shape = shape, .begin = data + begin, .count = *count};
 }
 
-/// The format leaves no byte between two tensors, and gives none to both.
+/// Checks that no two tensors overlap or leave bytes between them, as the format requires.
 void Safetensors::check_order(std::size_t data) const {
-  std::vector<std::pair<std::size_t, std::size_t>> parts;  // the first byte, and that behind
+  std::vector<std::pair<std::size_t, std::size_t>> parts;  // the first byte, and the end
   for (const auto& [name, entry] : tensors_) {
     parts.emplace_back(entry.begin, entry.begin + entry.count * sizeof(float));
   }
@@ -186,7 +187,7 @@ void Safetensors::check_order(std::size_t data) const {
   }
 }
 
-/// A reader of the metadata sees what was given to the writer.
+/// Compares the checksum, and removes it: a reader of the metadata sees only the writer's entries.
 void Safetensors::check_sum(const std::string& found) {
   const std::string expected = metadata_.extract(checksum_key).mapped();
   if (found != expected) {

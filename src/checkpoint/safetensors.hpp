@@ -37,12 +37,12 @@ class Safetensors {
   /// Takes the bytes of a whole file; `source` names it in errors.
   /// Errors: DataError: truncated, a header that is no JSON, offsets outside the file, a dtype
   ///         other than F32, a shape that contradicts its offsets, bytes of two tensors or of none,
-  ///         another checksum than that of the file. A file without a checksum is taken.
+  ///         another checksum than that of the file. A file without a checksum is accepted.
   Safetensors(std::string bytes, std::string source);
 
-  /// Without the checksum.
+  /// The metadata, without the checksum.
   const Metadata& metadata() const { return metadata_; }
-  /// In the order of the file.
+  /// The names of all tensors, in the order of the file.
   std::vector<std::string> names() const;
   bool contains(const std::string& name) const { return tensors_.contains(name); }
   /// Errors: DataError, when there is no such tensor.

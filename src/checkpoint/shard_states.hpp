@@ -12,7 +12,7 @@ namespace syncopate {
 
 /// The state of a shard in the message to shard 0: a safetensors file.
 std::vector<std::byte> encode_state(const ShardState& state);
-/// Errors: DataError, for damaged bytes.
+/// Errors: DataError if the bytes are damaged.
 ShardState decode_state(std::span<const std::byte> bytes);
 
 /// The whole model of a parameter server. Its first shard calls this, after it has asked the others

@@ -13,7 +13,7 @@
 namespace syncopate {
 namespace {
 
-/// As a stamp travels: u64 round, u64 samples, f64 epoch, f64 training seconds.
+/// Wire format of a stamp: u64 round, u64 samples, f64 epoch, f64 training seconds.
 constexpr std::size_t stamp_bytes = 32;
 
 /// An empty announcement ends the sequence. The waits here have no deadline of their own: the
@@ -213,7 +213,8 @@ void SnapshotWriter::keep_for_test(const Job& job, ModelSnapshot model) {
   untested_ = std::move(kept);
 }
 
-/// A model that is lost never takes the place of one from which training can go on.
+/// Reports that the checkpoint of `round` is not written, and which one remains: a model with
+/// values that are not finite must not replace one from which training can continue.
 void SnapshotWriter::skip(std::uint64_t round) {
   wire::Checkpoint kept;
   kept.set_skipped_round(round);
@@ -224,7 +225,7 @@ void SnapshotWriter::skip(std::uint64_t round) {
   link_.report(kept);
 }
 
-/// Returns false where there is no evaluator, or it is lost meanwhile. The coordinator reports the
+/// Returns false if there is no evaluator, or if it is lost meanwhile. The coordinator reports the
 /// loss; checkpoints do not depend on it.
 bool SnapshotWriter::send_for_test(const Job& job, const ModelSnapshot& model) {
   const auto receiver = [this] {

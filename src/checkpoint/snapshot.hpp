@@ -37,8 +37,8 @@ class SnapshotSender {
   SnapshotSender(Transport& transport, MemberLink& link, NodeId evaluator)
       : transport_(transport), link_(link), evaluator_(evaluator) {}
 
-  /// Blocks until the evaluator has sent a credit and the snapshot has been sent. The caller takes
-  /// this time off the training clock. Errors: those of the transport.
+  /// Blocks until the evaluator has sent a credit and the snapshot has been sent. The caller
+  /// subtracts this time from the training clock. Errors: those of the transport.
   void send(const SnapshotStamp& stamp, std::span<const float> params,
             std::span<const float> buffers);
   /// Announces the end to the evaluator.
@@ -75,7 +75,7 @@ struct ModelSnapshot {
 };
 
 /// Sends models to the evaluator and writes checkpoints, in a task of its own, while the node that
-/// keeps the model goes on: the worker of rank 0, or a parameter server's first shard. A model
+/// keeps the model continues: the worker of rank 0, or a parameter server's first shard. A model
 /// whose parameters are not finite is reported, and not written.
 ///
 /// While the job has no evaluator, or after it was lost in the middle of a snapshot, the newest

@@ -97,12 +97,13 @@ std::int64_t number_in(const std::string& text) {
 std::pair<std::string, std::string> parts_of(const std::string& name) {
   const std::size_t at = name.find(separator);
   if (at == std::string::npos) {
-    throw DataError(fmt::format("a worker's state has a part \"{}\" of no state", name));
+    throw DataError(
+        fmt::format("a worker's state has an entry \"{}\" without the name of a state", name));
   }
   return {name.substr(0, at), name.substr(at + 1)};
 }
 
-/// How soon this notices that the coordinator has dropped a worker.
+/// The interval of checks whether the coordinator has dropped a worker.
 constexpr Duration poll_every = std::chrono::milliseconds(100);
 
 LongWait wait_for(const Member& worker, Duration waited, Duration limit) {
@@ -117,7 +118,7 @@ bool is_lost(const MemberLink& link, Rank worker) {
   return std::find(lost.begin(), lost.end(), worker) != lost.end();
 }
 
-/// Empty for a worker that the job has dropped.
+/// Receives the states of a worker; empty if the job has dropped it.
 States states_from(World& world, MemberLink& link, const Member& worker, Duration limit,
                    const std::function<void()>& on_loss) {
   const TimePoint begun = world.now();

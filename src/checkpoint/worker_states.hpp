@@ -36,7 +36,7 @@ inline constexpr const char* state_of_loop = "loop";
 
 OptimizerState to_state(const LoopState& loop);
 /// Empty if there is none: in a checkpoint of an older version, or of another number of workers.
-/// Errors: DataError, for a state that lacks a figure, or has an impossible one.
+/// Errors: DataError if a number is missing or impossible.
 std::optional<LoopState> loop_state_in(const States& states);
 
 /// The pacer's memory as a state, and back. Errors: DataError, as `loop_state_in`.
@@ -50,7 +50,7 @@ States in_checkpoint(Rank worker, States states);
 
 /// States in a message: a safetensors file.
 std::vector<std::byte> encode_states(const States& states);
-/// Errors: DataError, for damaged bytes.
+/// Errors: DataError if the bytes are damaged.
 States decode_states(std::span<const std::byte> bytes);
 
 /// Worker 0 writes the states of all workers into a checkpoint of a round at which replicas agree.
@@ -62,9 +62,8 @@ void send_states(World& world, const View& view, const States& states);
 /// Receives the states of all other workers that the job has not dropped, by their names in a
 /// checkpoint. Calls `on_loss` repeatedly, since a worker may be dropped meanwhile
 /// (`Scheme::agree_after_failures`).
-/// Errors: RanksMissing, which names a worker whose states have not come within `limit`; DataError;
-///         those
-/// of `on_loss`.
+/// Errors: RanksMissing, which names a worker whose states have not arrived within `limit`;
+///         DataError; those of `on_loss`.
 States gather_states(World& world, MemberLink& link, Duration limit,
                      const std::function<void()>& on_loss);
 

@@ -33,7 +33,7 @@ std::optional<double> parameter_in(const CodecParameter& parameter, std::string_
   return error == std::errc() && whole_text && in_range ? std::optional(value) : std::nullopt;
 }
 
-/// Empty where `text` does not name this codec.
+/// Empty if `text` does not name this codec.
 std::optional<Compression> compression_by(const CodecSpec& codec, std::string_view text) {
   if (!codec.parameter) {
     return text == codec.name ? std::optional(Compression{.codec = &codec}) : std::nullopt;

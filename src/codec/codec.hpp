@@ -16,8 +16,8 @@ struct CodecSpec;
 /// Encodes float32 values into fewer bytes, and decodes these.
 ///
 /// Values are encoded in blocks, each by itself: a block stays in the cache between its passes, and
-/// parts of a vector that end with a block may be encoded separately. The bytes of a block follow
-/// from its length alone, so a receiver knows how many to expect.
+/// parts of a vector that end with a block may be encoded separately. The number of bytes of a
+/// block depends only on its length, so a receiver knows how many to expect.
 ///
 /// Invariant: decoding gives the same bits on every CPU.
 ///
@@ -38,7 +38,7 @@ class Codec {
   /// `into` is `block_bytes` long, at an address that is a multiple of 4.
   virtual void encode(std::span<const float> block, std::span<std::byte> into) = 0;
   /// `from` is `block_bytes` long, at an address that is a multiple of 4.
-  /// Errors: ProtocolError, for bytes that `encode` does not produce; `block` is then unspecified.
+  /// Errors: ProtocolError if `encode` does not produce such bytes; `block` is then unspecified.
   virtual void decode(std::span<const std::byte> from, std::span<float> block) const = 0;
 };
 
@@ -54,7 +54,7 @@ struct CodecSpec {
   std::string_view name;    ///< as `--compress` reads it: "int8"
   std::uint8_t number = 0;  ///< in the header of frames; above 0, unique and never reused
   std::string_view
-      help{};  ///< of a codec with a parameter: "the greatest, RATIO of them in (0, 1]"
+      help{};  ///< of a codec with a parameter: "the greatest values, a RATIO of them in (0, 1]"
   std::optional<CodecParameter> parameter{};  ///< after the name: "topk:0.01"
 
   std::unique_ptr<Codec> (*make)(double parameter) = nullptr;
@@ -67,7 +67,7 @@ struct CodecSpec {
 /// Every codec, in the order of help texts.
 std::span<const CodecSpec* const> all_codecs();
 
-/// How values are compressed while they travel: the value of `--compress`.
+/// How values are compressed when they are sent: the value of `--compress`.
 struct Compression {
   const CodecSpec* codec = nullptr;  ///< null: not compressed
   double parameter = 0;              ///< of a codec that has one
@@ -82,16 +82,16 @@ struct Compression {
 /// "topk:0.01", as `parse` reads it.
 std::string to_string(const Compression& compression);
 
-/// Errors: InternalError, for no compression.
+/// Errors: InternalError if `compression` has no codec.
 std::unique_ptr<Codec> make_codec(const Compression& compression);
 
 /// The values of `--compress` without a parameter: "none", "bf16", …
 std::vector<std::string_view> compression_names();
-/// `text` is the name of a codec and a parameter in its range: "topk:0.01".
+/// True if `text` is the name of a codec and a parameter in its range: "topk:0.01".
 bool is_parametrised_compression(std::string_view text);
 /// The form of values with a parameter: "topk:RATIO".
 std::string_view parametrised_compressions();
-/// The help of codecs with a parameter: "topk: the greatest, RATIO of them in (0, 1]".
+/// The help of codecs with a parameter: "topk: the greatest values, a RATIO of them in (0, 1]".
 std::string_view compression_help();
 
 }  // namespace syncopate

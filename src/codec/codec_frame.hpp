@@ -35,7 +35,7 @@ void write_frame_header(const Codec& codec, std::size_t values, std::span<std::b
 void encode_frame(Codec& codec, std::span<const float> values, std::span<std::byte> frame);
 
 /// `frame` is at an address that is a multiple of 8.
-/// Errors: ProtocolError, for a frame of another codec or length, or a damaged one; values are then
+/// Errors: ProtocolError if the frame is of another codec or length, or damaged; values are then
 ///         unspecified.
 void decode_frame(const Codec& codec, std::span<const std::byte> frame, std::span<float> into);
 

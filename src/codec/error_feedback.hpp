@@ -14,10 +14,11 @@ namespace syncopate {
 struct CompressionStats {
   std::uint64_t values = 0;         ///< encoded so far
   std::uint64_t encoded_bytes = 0;  ///< their encoded size
-  /// Σ over frames of their values · ‖x − decoded‖ / ‖x‖, where x includes the errors of before.
+  /// Σ over frames of their values · ‖x − decoded‖ / ‖x‖, where x includes the errors of earlier
+  /// frames.
   double error_sum = 0;
 
-  /// Bytes before over bytes after; 0 without values.
+  /// Bytes before compression over bytes after; 0 without values.
   double ratio() const;
   /// The mean relative error; 0 without values.
   double error() const;
@@ -31,8 +32,8 @@ struct CompressionStats {
 /// So at any time the sum of all sent values and e is the sum of all values. A value that is not
 /// finite is sent but does not enter e.
 ///
-/// Where a reduction may break and be retried, e changes only with `commit`; an attempt begins with
-/// the e of the last commit. This takes twice the memory.
+/// With deferred commits, for reductions that may break and be retried, e changes only in `commit`;
+/// every attempt begins with the e of the last commit. This takes twice the memory.
 ///
 /// Thread: one at a time.
 class ErrorFeedback {
@@ -52,7 +53,7 @@ class ErrorFeedback {
   void encode(std::span<const float> values, float factor, std::size_t first,
               std::span<std::byte> frame, std::span<float> decoded = {});
 
-  /// The values encoded since the last commit have become part of a result.
+  /// Called when the values encoded since the last commit have become part of a result.
   void commit();
 
   /// The vector e. Thread: as `encode`.

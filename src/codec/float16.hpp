@@ -5,7 +5,7 @@
 
 namespace syncopate {
 
-/// The nearest float16 of IEEE 754, ties to even; what is too large becomes infinite.
+/// The nearest float16 of IEEE 754, ties to even; a value that is too large becomes infinite.
 inline std::uint16_t to_f16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t magnitude = bits & 0x7fffffffU;

@@ -64,11 +64,11 @@ struct Bf16 {
 };
 
 struct Fp16 {
-  /// Of the least normal half, 2^-14, and of the greatest, 65504.
+  /// The bits of the least normal half, 2^-14, and of the greatest, 65504.
   static constexpr int32_t least_normal = (127 - 14) << 23;
   static constexpr int32_t greatest = 0x477fe000;
-  /// 0.5: added to a value without a normal half, it leaves the mantissa of its half in the lowest
-  /// bits, rounded.
+  /// The bits of 0.5. In the sum of 0.5 and a value below `least_normal`, the lowest bits are the
+  /// rounded mantissa of the value's half.
   static constexpr int32_t aligner = (127 - 1) << 23;
   static constexpr int32_t rebias = (127 - 15) << 23;
 

@@ -101,7 +101,7 @@ namespace {
 /// Linear quantisation (as QSGD, Alistarh et al. 2017, without its random rounding): of every group
 /// of 256 values, with m = max |x|, each is sent as round(127 x / m), together with m / 127.
 ///
-/// Bytes: of a block, the scales of its groups, float32 each, then a byte a value.
+/// Bytes: of a block, the scales of its groups, float32 each, then one byte per value.
 /// Error: |x − decoded| ≤ m / 254, plus a rounding error of float32; groups with m < 10^−36 become
 ///        zeros.
 class Int8Codec final : public Codec {

@@ -77,7 +77,7 @@ float mean(float sum, size_t count) {
 
 constexpr size_t group = 256;
 
-/// `means`: two a group.
+/// `means`: two per group.
 void encode_onebit(const float* from, float* means, uint32_t* into, size_t count) {
   for (size_t at = 0; at < count; at += group, means += 2) {
     const size_t length = HWY_MIN(group, count - at);
@@ -129,12 +129,12 @@ const CodecSpec& onebit_codec();
 
 namespace {
 
-/// 1-bit quantisation (Seide et al. 2014): of every group of 256 values the signs are sent, the
-/// mean of those from 0 up and the mean of those below 0. Each value decodes to the mean of its
-/// side, so the mean of the group stays.
+/// 1-bit quantisation (Seide et al. 2014): for every group of 256 values it sends the signs, the
+/// mean of the values from 0 up and the mean of those below 0. Each value decodes to the mean of
+/// its side, so the mean of the group does not change.
 ///
-/// Bytes: of a block, the two means of its groups, float32 each, then a bit a value, set from 0 up,
-///        in words of 32.
+/// Bytes: of a block, the two means of its groups, float32 each, then one bit per value, set for
+///        values from 0 up, in words of 32.
 /// Error: ‖x − decoded‖ ≤ ‖x‖ in each group, since the mean is the best single number.
 ///        Groups whose values are too large to be added count as not finite.
 class OnebitCodec final : public Codec {
@@ -144,8 +144,8 @@ class OnebitCodec final : public Codec {
   const CodecSpec& spec() const override { return onebit_codec(); }
   std::size_t block_bytes(std::size_t values) const override;
   void encode(std::span<const float> block, std::span<std::byte> into) override;
-  /// Refuses means on the wrong side of 0, and infinite ones. NaN are those of a group that was not
-  /// finite.
+  /// Refuses means on the wrong side of 0, and infinite ones. The means of a group that was not
+  /// finite are NaN.
   void decode(std::span<const std::byte> from, std::span<float> block) const override;
 };
 

@@ -69,16 +69,16 @@ std::uint32_t magnitude(float value) {
   return std::bit_cast<std::uint32_t>(value) & 0x7fffffffU;
 }
 
-/// The magnitude that `rank` of them reach.
+/// The magnitude that `rank` of `magnitudes` reach.
 std::uint32_t greatest_but(std::vector<std::uint32_t>& magnitudes, std::size_t rank) {
   const auto place = magnitudes.begin() + static_cast<std::ptrdiff_t>(rank - 1);
   std::nth_element(magnitudes.begin(), place, magnitudes.end(), std::greater<>());
   return *place;
 }
 
-/// The greatest values alone (Aji & Heafield 2017; Lin et al. 2018): of every block of n the k =
-/// ⌈ratio · n⌉ of greatest magnitude are sent, the first ones among equals, as bfloat16; the others
-/// become 0. NaN counts as the greatest.
+/// Sends only the greatest values (Aji & Heafield 2017; Lin et al. 2018): of every block of n
+/// values the k = ⌈ratio · n⌉ of greatest magnitude, the first ones among equals, as bfloat16; the
+/// others become 0. NaN counts as the greatest.
 ///
 /// Bytes: of a block, the indices of its k values, ascending, in 16 bits each, then the values.
 /// Error: ‖x − decoded‖² ≤ (1 − k / n) ‖x‖² + 2^−16 ‖x‖².
@@ -108,7 +108,8 @@ std::size_t TopkCodec::kept(std::size_t values) const {
   return static_cast<std::size_t>(std::ceil(ratio_ * static_cast<double>(values)));
 }
 
-/// A guess of a magnitude that `wanted` values reach, and few more. Fewer may reach it.
+/// Guesses a magnitude that `wanted` values reach, and few more. It may be too large, so that fewer
+/// reach it.
 std::uint32_t TopkCodec::usual_least(std::span<const float> block, std::size_t wanted) {
   magnitudes_.clear();
   for (std::size_t i = 0; i < block.size(); i += stride) {
@@ -175,7 +176,7 @@ const CodecSpec& topk_codec() {
   static const CodecSpec spec{
       .name = "topk",
       .number = 5,
-      .help = "the greatest, RATIO of them in (0, 1]",
+      .help = "the greatest values, a RATIO of them in (0, 1]",
       .parameter = CodecParameter{.name = "RATIO", .most = 1},
       .make = [](double ratio) -> std::unique_ptr<Codec> {
         return std::make_unique<TopkCodec>(ratio);

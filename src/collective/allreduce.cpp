@@ -18,8 +18,8 @@
 namespace syncopate {
 namespace {
 
-/// All other ranks of the job: the library below the transport does not report which of them are
-/// late.
+/// Returns all other ranks as missing: the library below the transport does not report which of
+/// them are late.
 std::vector<Rank> others_of(const Group& group) {
   std::vector<Rank> others;
   for (std::uint32_t rank = 0; rank < group.size(); ++rank) {
@@ -51,7 +51,7 @@ void native_allreduce(Group& group, std::span<float> values, float factor) {
               {.operation = "allreduce", .missing = [&] { return others_of(group); }});
 }
 
-/// `among_leaders`: the upper of two levels.
+/// `among_leaders` reduces among the host leaders, the upper of two levels.
 void reduce_by(Algorithm algorithm, Group& group, std::span<float> values, float factor,
                const std::function<void(Group&, std::span<float>)>& among_leaders = {}) {
   switch (algorithm) {
@@ -199,8 +199,8 @@ void Allreduce::share_memory() {
   }
 }
 
-/// All ranks have measured the same number of times: after a measurement that failed on some of
-/// them, all have another generation before they try again.
+/// All ranks measure the same number of times: if a measurement fails on some of them, all get a
+/// new generation, and a new plan, before they try again.
 void Allreduce::measure(std::size_t bytes) {
   if (const auto probe = plan().probe_bytes(bytes)) {
     plan().set_links(measure_links(group_, *probe), *probe);

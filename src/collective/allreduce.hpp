@@ -17,15 +17,15 @@ namespace syncopate {
 
 /// Reduces over all ranks of a group, by the algorithm that its plan chooses (`AllreducePlan`).
 ///
-/// Where the plan takes measured links, they are measured at the first call, again for a vector
-/// that is much longer than the messages they were measured with, and again after the group has
-/// lost a member. All ranks then have the same links, and so choose the same algorithm.
+/// If the plan needs measured links, they are measured at the first call, again for a vector that
+/// is much longer than the messages they were measured with, and again after the group has lost a
+/// member. All ranks then have the same links, and so choose the same algorithm.
 ///
 /// Invariant: whatever the algorithm, results have the same bits on every rank.
 /// Thread:    one collective at a time per group; `description` and `compression` any.
 /// Errors:    PeerLost (values are then unspecified), RanksMissing, TimedOut, ViewChanged,
-///            ProtocolError; ConfigError, where shared memory or MPI is requested and the ranks do
-///            not have it.
+///            ProtocolError; ConfigError if shared memory or MPI is requested and the ranks do not
+///            have it.
 class Allreduce {
  public:
   struct Options {
@@ -43,7 +43,7 @@ class Allreduce {
 
   /// Replaces `values` by the mean over all ranks, weighted: Σ weight_r · values_r /
   /// `total_weight`, where `total_weight` is Σ weight_r, which all ranks know. A rank of weight 0
-  /// contributes nothing, whatever its values are. In a group of one the values stay.
+  /// contributes nothing, whatever its values are. In a group of one the values do not change.
   void weighted_mean(std::span<float> values, double weight, double total_weight);
 
   /// The same mean, lossy where the options enable compression: what one call loses is added in the
@@ -52,24 +52,24 @@ class Allreduce {
   void compressed_mean(std::span<float> values, std::size_t first, double weight,
                        double total_weight);
 
-  /// The last mean ended well, on this rank or on another. To be called after each mean in a group
-  /// that may lose members.
+  /// Called after each mean in a group that may lose members, once it is complete on this rank or
+  /// on another.
   void commit();
 
   /// Prepares compressed means of vectors of this length: measures the links that `cost` and
-  /// `description` report. A collective. Where nothing is compressed it is `pick`.
+  /// `description` report. A collective. Without compression it does the same as `pick`.
   void prepare(std::size_t values);
 
-  /// Compressible means are compressed in this group, as it is now.
+  /// True if `compressed_mean` compresses in the group as it is now.
   bool compresses() { return plan().compresses(); }
 
   CompressionStats compression() const;
 
-  /// Null where nothing is compressed. No collective is under way.
+  /// Null without compression. Called while no collective is under way.
   CompressedAllreduce* compressed() { return compressed_ ? &*compressed_ : nullptr; }
   const CompressedAllreduce* compressed() const { return compressed_ ? &*compressed_ : nullptr; }
 
-  /// Links are measured again before the next choice.
+  /// Forgets the measured links: they are measured again before the next choice.
   void forget_links() { plan_.forget_links(); }
 
   /// The algorithm for vectors of this length. A collective: it measures links where necessary, so
@@ -89,7 +89,8 @@ class Allreduce {
   void run(std::span<float> values, float factor);
   void share_memory();
   void measure(std::size_t bytes);
-  /// No vector of this generation was longer, so that `describe` has something new to say.
+  /// True if this vector is longer than all earlier ones of this generation, and so has to be
+  /// described.
   bool is_longest(std::size_t bytes) const;
   void describe(std::size_t bytes, std::string text);
 
@@ -104,8 +105,8 @@ class Allreduce {
   mutable Mutex mutex_;
   std::string description_ GUARDED_BY(mutex_);
   CompressionStats compression_stats_ GUARDED_BY(mutex_);
-  std::uint32_t described_in_ = 0;   ///< the generation
-  std::size_t described_bytes_ = 0;  ///< the longest vector, in it
+  std::uint32_t described_in_ = 0;   ///< the generation that `description_` describes
+  std::size_t described_bytes_ = 0;  ///< the longest vector of that generation
 };
 
 }  // namespace syncopate

@@ -13,7 +13,7 @@
 namespace syncopate {
 namespace {
 
-/// The network of a data centre, and a processor that adds from memory.
+/// Assumed links: the network of a data centre, and a processor that adds from memory.
 constexpr Links usual_links{.within = {.latency = 20e-6, .seconds_per_byte = 1 / 5e9},
                             .between = {.latency = 50e-6, .seconds_per_byte = 1 / 1.25e9},
                             .seconds_per_added_byte = 1 / 5e9};
@@ -21,7 +21,7 @@ constexpr Links usual_links{.within = {.latency = 20e-6, .seconds_per_byte = 1 /
 /// pass over memory to read and one to write.
 constexpr AllreduceCost usual_in_memory{.fixed = 200e-6, .seconds_per_byte = 1 / 10e9};
 
-/// To encode and decode, with error feedback, on one core.
+/// Assumed time to encode and decode a byte, with error feedback, on one core.
 constexpr double usual_seconds_per_coded_byte = 1 / 1.5e9;
 
 /// Long enough to show the bandwidth, short enough to take little time.

@@ -13,8 +13,9 @@ namespace syncopate {
 
 /// Decides how a group reduces a vector: by which algorithm, at which cost, and how to describe it.
 ///
-/// Pure: it follows from the options, the hosts of the ranks and the facts that it is given. The
-/// ranks of a group have the same facts, and so make the same decisions without a message.
+/// Pure: its decisions follow from the options, the hosts of the ranks and the facts that it is
+/// given. The ranks of a group have the same facts, and so make the same decisions without a
+/// message.
 ///
 /// The order of decisions:
 ///
@@ -35,39 +36,40 @@ class AllreducePlan {
   /// `hosts`: at least one rank.
   AllreducePlan(const Options& options, Hosts hosts);
 
-  /// The plan has to know whether all ranks share memory before it decides.
+  /// True if the plan must know whether all ranks share memory before it decides.
   bool wants_shared_memory() const;
   void set_shared_memory(bool all_reach_it) { shares_memory_ = all_reach_it; }
 
-  /// A decision about uncompressed vectors takes measured links.
+  /// True if a decision about uncompressed vectors needs measured links.
   bool wants_links() const;
   /// The length of the long messages to measure links with before a decision about `bytes`; empty
-  /// where known links were measured with messages long enough.
+  /// if the known links were measured with long enough messages.
   std::optional<std::size_t> probe_bytes(std::size_t bytes) const;
   void set_links(const Links& links, std::size_t probe_bytes);
   void forget_links();
 
   /// The algorithm for an uncompressed vector. In a group of one and for no bytes, which take no
   /// messages, it is the requested one.
-  /// Errors: ConfigError, where shared memory is requested and not all ranks reach it.
+  /// Errors: ConfigError if shared memory is requested and not all ranks reach it.
   Algorithm algorithm(std::size_t bytes);
-  /// The algorithm of the upper of two levels. Links are known.
+  /// The algorithm among the host leaders, the upper of two levels. Called when links are known.
   Algorithm algorithm_among_leaders(std::size_t bytes);
 
-  /// Compressible vectors travel compressed in this group.
+  /// True if this group compresses compressible vectors.
   bool compresses() const;
-  /// Each host reduces uncompressed, and compression applies between their leaders only.
+  /// True if each host reduces without compression, and only the host leaders compress.
   bool compresses_among_leaders() const;
 
-  /// The cost of reducing vectors of about `bytes`, compressed if they may be. By measured links
-  /// where the choice is the plan's own or vectors are compressed; else by those of a usual data
-  /// centre, so that runs with a requested algorithm repeat to the last bit. Shared memory and MPI
-  /// have usual costs, too.
+  /// The cost of reducing vectors of about `bytes`, compressed if they may be. It uses measured
+  /// links if the plan chooses the algorithm or vectors are compressed; else assumed links of a
+  /// data centre, so that runs with a requested algorithm repeat to the last bit. Shared memory and
+  /// MPI have assumed costs, too.
   AllreduceCost cost(std::size_t bytes);
 
   /// "ring: 4 ranks, 44.7 MB, links of 35 µs and 2.4 GB/s"
   std::string describe(Algorithm algorithm, std::size_t bytes) const;
-  /// "int8 between hosts: 4 ranks, 44.7 MB, links of 35 µs and 2.4 GB/s". Links are known.
+  /// "int8 between hosts: 4 ranks, 44.7 MB, links of 35 µs and 2.4 GB/s". Called when links are
+  /// known.
   std::string describe_compressed(std::size_t bytes) const;
 
  private:

@@ -13,21 +13,21 @@
 namespace syncopate {
 namespace {
 
-/// One receive a rank; some of them have ended.
+/// The receives of a collective that are under way, one per rank.
 class Arrivals {
  public:
   void expect(std::unique_ptr<Transfer> receive, Rank from) {
     open_.push_back({from, std::move(receive)});
   }
 
-  /// Errors: TimedOut, where some messages have not come by then.
+  /// Errors: TimedOut if a message has not arrived by `until`.
   void wait(TimePoint until) {
     for (; !open_.empty(); open_.pop_front()) {
       open_.front().receive->wait(until);
     }
   }
 
-  /// The ranks whose message has not come by now.
+  /// The ranks whose message has not arrived by `now`.
   std::vector<Rank> missing(TimePoint now) {
     std::vector<Rank> ranks;
     std::erase_if(open_, [&](const Arrival& arrival) {
@@ -50,7 +50,7 @@ class Arrivals {
   std::deque<Arrival> open_;
 };
 
-/// `operation`: what a wait is called.
+/// `operation`: the name of the collective in errors.
 void gather_on_all(Group& group, std::span<const std::byte> mine, std::span<std::byte> all,
                    const char* operation) {
   const auto block = [&](Rank rank) { return all.subspan(rank.value * mine.size(), mine.size()); };
@@ -87,7 +87,7 @@ void barrier(Group& group) {
 }
 
 void broadcast(Group& group, std::span<std::byte> bytes, Rank root) {
-  // Counted from the root.
+  // Ranks are counted from the root, which is 0.
   const std::uint32_t rank = (group.rank().value + group.size() - root.value) % group.size();
   const auto member = [&](std::uint32_t counted) {
     return Rank{(counted + root.value) % group.size()};
@@ -96,7 +96,7 @@ void broadcast(Group& group, std::span<std::byte> bytes, Rank root) {
     const auto parent_of = [](std::uint32_t counted) { return counted - std::bit_floor(counted); };
     const auto receive = group.transport().start_receive(group.node(member(parent_of(rank))),
                                                          group.tag(tags::broadcast), bytes);
-    // Any of those between the root and this member may be the one that is late.
+    // Any member on the path from the root to this one may be late.
     const auto missing = [&] {
       std::vector<Rank> ranks;
       for (std::uint32_t from = rank; from > 0;) {

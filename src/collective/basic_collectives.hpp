@@ -10,9 +10,9 @@ namespace syncopate {
 /// Gives every rank the blocks of all: block r of `all` is what rank r passed as `mine`.
 ///
 /// Shape:     `mine` has the same length on every rank; `all` is size() times as long.
-/// Algorithm: every rank sends to every other, P − 1 messages a rank and one latency: for small
-///            blocks, and the only algorithm that can name the ranks that are missing.
-/// Errors:    RanksMissing (the ranks whose message had not come at the deadline), PeerLost,
+/// Algorithm: every rank sends to every other: P − 1 messages per rank, one latency. It is meant
+///            for small blocks, and is the only algorithm that can name the missing ranks.
+/// Errors:    RanksMissing (the ranks whose message has not arrived by the deadline), PeerLost,
 ///            ViewChanged, ProtocolError.
 void allgather(Group& group, std::span<const std::byte> mine, std::span<std::byte> all);
 

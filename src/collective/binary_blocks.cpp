@@ -25,7 +25,7 @@ namespace {
 /// Allgather, by recursive doubling: the same steps backwards. Each position sends the part that it
 /// holds the sums of, and receives the other's; parts double until they are the whole vector.
 ///
-/// A share is reduced in one position alone, and copied to all others, so all have the same bits.
+/// A share is reduced in only one position, and copied to all others, so all have the same bits.
 ///
 /// Errors: those of `Group::await`, from both.
 class Halving {
@@ -33,7 +33,7 @@ class Halving {
   Halving(Group& group, RankBlock block, std::span<float> values)
       : group_(group), block_(block), values_(values), sends_(group) {}
 
-  /// Of the values times `factor`, which differs between ranks. A block of one does nothing.
+  /// Reduces `factor` · values; each rank has a factor of its own. Does nothing in a block of one.
   void reduce_scatter(float factor) {
     for (std::uint32_t step = 0; step < steps(); ++step) {
       const std::uint32_t other = position() ^ (1U << step);
@@ -44,7 +44,7 @@ class Halving {
   }
 
   void allgather() {
-    sends_.finish();  // gathering overwrites the values that are under way
+    sends_.finish();  // gathering overwrites the values that are being sent
     Receives receives(group_);
     for (std::uint32_t step = steps(); step-- > 0;) {
       receives.begin(partner(step), tags::sums, held(position() ^ (1U << step), step + 1));
@@ -56,7 +56,7 @@ class Halving {
     sends_.finish();
   }
 
-  /// The part whose sums a position of the block holds between the two.
+  /// The part whose sums a position of the block holds between `reduce_scatter` and `allgather`.
   std::span<float> share(std::uint32_t position) const { return held(position, steps()); }
 
  private:
@@ -147,7 +147,7 @@ class BlocksPass {
   }
 
   void send_down() {
-    sends_.finish();  // the values that went up are written over
+    sends_.finish();  // the receives below overwrite the values that were sent up
     Receives receives(group_);
     for_each_above(
         [&](Rank rank, std::span<float> part) { receives.begin(rank, tags::sums, part); });

@@ -19,7 +19,7 @@ namespace syncopate {
 /// Shape:     the same length on every rank; the size of the group is a power of two.
 /// Thread:    one collective at a time per group.
 /// Errors:    PeerLost (values then unspecified), TimedOut, ViewChanged, ProtocolError;
-///            InternalError, for a group of another size.
+///            InternalError if the size of the group is no power of two.
 void butterfly_allreduce(Group& group, std::span<float> values, float factor = 1);
 
 /// The same for any number of ranks.

@@ -50,7 +50,7 @@ class CompressedAllreduce::Pass {
     return group_.transport().start_receive(group_.node(Rank{from}), group_.tag(tag), frame);
   }
 
-  /// Both sides know the lengths of slices, and send none without values.
+  /// Both sides know the lengths of slices, so no empty slice is sent or received.
   void post_receives() {
     parts_.resize(group_.size());
     arriving_results_.resize(group_.size());

@@ -123,7 +123,7 @@ Link CostModel::up(const RankBlock& larger, const RankBlock& smaller) const {
   });
 }
 
-/// One way: half of the vector in the first step, one share in the last.
+/// The cost of one direction: half of the vector in the first step, one share in the last.
 double CostModel::halving(const RankBlock& block, double bytes) const {
   double total = 0;
   for (std::uint32_t distance = 1; distance < block.size; distance *= 2) {

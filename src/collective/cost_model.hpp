@@ -11,7 +11,8 @@
 
 namespace syncopate {
 
-/// How the ranks of a group reduce. `docs/how-it-works/collectives.md` describes each.
+/// The algorithms by which the ranks of a group reduce. `docs/how-it-works/collectives.md`
+/// describes each.
 enum class Algorithm {
   automatic,      ///< the cheapest of the others, by vector length, ranks and their links
   shm,            ///< collective/shared_allreduce.hpp
@@ -23,7 +24,7 @@ enum class Algorithm {
   mpi,            ///< transport/native_allreduce.hpp; only on request
 };
 
-/// As on the command line: "auto", "binary-blocks".
+/// The name on the command line: "auto", "binary-blocks".
 std::string_view name_of(Algorithm algorithm);
 /// Empty for an unknown name.
 std::optional<Algorithm> algorithm_named(std::string_view name);
@@ -45,14 +46,14 @@ struct Links {
   friend bool operator==(const Links&, const Links&) = default;
 };
 
-/// The host of each rank of a group, by any numbering.
+/// The host of each rank of a group, in any numbering.
 using Hosts = std::vector<std::uint32_t>;
 
 /// The lowest rank of each host, ascending.
 std::vector<Rank> host_leaders(const Hosts& hosts);
 /// The ranks on this host, ascending.
 std::vector<Rank> ranks_on(const Hosts& hosts, std::uint32_t host);
-/// The group has several hosts, and at least one of them has several ranks.
+/// True if the group has several hosts, and at least one of them has several ranks.
 bool has_two_levels(const Hosts& hosts);
 
 struct RankBlock;
@@ -78,13 +79,12 @@ class CostModel {
   /// `hosts`: at least one rank.
   CostModel(Hosts hosts, const Links& links);
 
-  /// Empty where the algorithm does not support this group, and for shm and mpi, which have no
-  /// model.
+  /// Empty if the algorithm does not support this group, and for shm and mpi, which have no model.
   std::optional<double> seconds(Algorithm algorithm, double bytes) const;
   /// Among equal costs the first of: tree, butterfly, binary blocks, ring, two-level.
   Algorithm cheapest(double bytes) const;
 
-  /// The model of a group of the host leaders alone.
+  /// The model of a group that consists of the host leaders.
   CostModel among_leaders() const;
 
  private:
@@ -110,10 +110,10 @@ struct AllreduceCost {
 };
 
 /// The number of equal buckets to cut `bytes` into, when buckets become ready one after the other
-/// and are reduced while the next ones become ready. Each bucket costs `fixed` once more, a; only
-/// the last, which nothing hides, is waited for: n β / k seconds with k buckets. The sum of both,
-/// k a + n β / k, is least for k = √(n β / a). No bucket is shorter than `least` bytes, unless it
-/// is the only one. Pure.
+/// and are reduced while the next ones become ready. Each bucket costs `fixed`, a, once more. Only
+/// the last bucket delays the caller, since no computation hides it: n β / k seconds with k
+/// buckets. The sum k a + n β / k is least for k = √(n β / a). No bucket is shorter than `least`
+/// bytes, unless it is the only one. Pure.
 std::size_t best_buckets(const AllreduceCost& cost, double bytes, double least);
 
 }  // namespace syncopate

@@ -36,7 +36,7 @@ void exchange(Group& group, const std::vector<std::span<const std::byte>>& to,
   const std::uint32_t self = group.rank().value;
   if (to.size() != group.size() || from.size() != group.size() ||
       to[self].size() != from[self].size()) {
-    throw InternalError("an exchange needs a block for each rank and a place for each");
+    throw InternalError("an exchange needs a block to send and a block to receive for each rank");
   }
   const Tag tag = group.tag(tags::parts);
   std::vector<std::pair<Rank, std::unique_ptr<Transfer>>> receives;

@@ -11,19 +11,20 @@ namespace syncopate {
 /// Sends a block to every rank, and receives one from each: `from[r]` becomes what rank r passed as
 /// `to` of this rank. Nothing is sent for empty blocks.
 ///
-/// Shape:     one block a rank in both lists, this rank's own among them; a block that arrives is
-///            as long as the place for it.
-/// Algorithm: every rank sends straight to every other: at most P − 1 messages a rank, one latency.
+/// Shape:     one block per rank in both lists, including this rank's own; `from[r]` has the length
+///            of the block that rank r sends.
+/// Algorithm: every rank sends straight to every other: at most P − 1 messages per rank, one
+///            latency.
 /// Errors:    PeerLost (what is written is then unspecified), RanksMissing, TimedOut, ViewChanged,
-///            ProtocolError, for a block of another length.
+///            ProtocolError if a block has another length.
 void exchange(Group& group, const std::vector<std::span<const std::byte>>& to,
               const std::vector<std::span<std::byte>>& from);
 
-/// Block r of `all` becomes what rank r passes as `mine`, on rank `root`; `all` of the others is
-/// not used.
+/// On rank `root`, block r of `all` becomes what rank r passes as `mine`; the other ranks do not
+/// use `all`.
 void gather(Group& group, std::span<const std::byte> mine, std::span<std::byte> all, Rank root);
 
-/// `mine` becomes block r of `all` of rank `root`, where this is rank r.
+/// On rank r, `mine` becomes block r of the `all` that rank `root` passes.
 void scatter(Group& group, std::span<const std::byte> all, std::span<std::byte> mine, Rank root);
 
 }  // namespace syncopate

@@ -67,9 +67,10 @@ void Group::drop_lost() {
 void Group::drop(Rank in_job) {
   const auto gone = std::find(ranks_in_job_.begin(), ranks_in_job_.end(), in_job);
   if (gone == ranks_in_job_.end() || in_job == rank_in_job(rank())) {
-    throw InternalError(fmt::format(
-        "worker {}: the loss of worker {} was reported, which is itself, or no member of its group",
-        rank_in_job(rank()).value, in_job.value));
+    throw InternalError(
+        fmt::format("worker {} was notified of the loss of worker {}, which is itself or no member "
+                    "of its group",
+                    rank_in_job(rank()).value, in_job.value));
   }
   const auto index = gone - ranks_in_job_.begin();
   ranks_in_job_.erase(gone);

@@ -16,17 +16,17 @@
 
 namespace syncopate {
 
-/// The nodes that take part in a collective, in the order of ranks, as one of them sees it.
+/// The nodes that take part in collectives, in the order of ranks, from the view of one of them.
 ///
 /// A group of one makes every collective a no-op.
 ///
 /// A group that may lose members begins with generation 0. When it loses one, every collective
 /// under way throws ViewChanged, or the PeerLost that reported the loss; after `drop_lost` the
 /// group consists of the remaining members, and its generation is the number of lost ones. All
-/// members come to the same groups, though one that learns of two losses at once skips a
-/// generation. Each generation has tags of its own, so no message of a broken collective is taken
-/// for one of the next. Messages that nobody receives any more stay with the transport: less than a
-/// model's bytes a loss.
+/// members reach the same groups, though one that learns of two losses at once skips a generation.
+/// Each generation has tags of its own, so no member takes a message of a broken collective for one
+/// of the next. Messages of a broken collective that no member receives stay in the transport: less
+/// than a model's bytes per loss.
 ///
 /// Thread: one collective at a time per group.
 class Group {
@@ -37,13 +37,14 @@ class Group {
     Duration wait_limit = std::chrono::seconds(60);  ///< the shortest limit of a wait
     WaitArbiter* arbiter = nullptr;  ///< decides about longer waits; null: they end at their limit
     FailureListener* failures = nullptr;  ///< the lost members to drop; null: none is dropped
-    /// Called every `glance` in waits for members, where none is dropped; it may throw.
+    /// Called every `glance` while the group waits for members, if `failures` is null; it may
+    /// throw.
     std::function<void()> poll = {};
-    /// The host of each rank, by any numbering; empty: every rank is on a host of its own.
+    /// The host of each rank, in any numbering; empty: every rank is on a host of its own.
     std::vector<std::uint32_t> hosts = {};
-    /// By which errors name the members; empty: their ranks in this group.
+    /// The ranks by which errors name the members; empty: their ranks in this group.
     std::vector<Rank> ranks_in_job = {};
-    /// Keeps apart the groups of the same nodes, which then lose no members: their generation.
+    /// The first generation. It distinguishes groups of the same nodes, if they lose no members.
     std::uint32_t number = 0;
   };
 
@@ -77,28 +78,31 @@ class Group {
     return tags::of_generation(is_duplicate_ ? tags::beside(tag) : tag,
                                tags::of_call(generation_, call_));
   }
-  /// A digest of the collective that comes: members that call another one have other tags, and take
-  /// no message of it for one of theirs. Of a group that loses no members.
+  /// Sets a digest of the next collective. Members that call a different collective have other
+  /// tags, so they take no message of this one for their own. Only for a group that loses no
+  /// members.
   void set_call(std::uint8_t digest) { call_ = digest; }
-  /// Drops the members that have been lost since the last call. No collective is under way.
+  /// Drops the members that have been lost since the last call. Called while no collective is under
+  /// way.
   void drop_lost();
 
-  /// Waits for a message that `from`, a member of the group, has to send. The arbiter decides about
-  /// long waits.
-  /// Errors: those of the transfer; ViewChanged, at the latest `glance` after a loss; RanksMissing,
-  ///         without an arbiter.
+  /// Waits for a message that the member `from` has to send. The arbiter decides about long waits.
+  /// Errors: those of the transfer; ViewChanged, at the latest `glance` after a loss; RanksMissing
+  ///         if there is no arbiter.
   void await(Transfer& receive, Rank from, const char* operation = "allreduce");
-  /// The same for any wait. `missing`: the ranks in the job whose messages have not come.
+  /// The same for any wait. `awaited.missing` returns the ranks, in the job, whose messages have
+  /// not arrived.
   void await(const Waits::Attempt& wait, const Waits::Awaited& awaited);
   static constexpr Duration glance = Waits::poll_every;
 
   World& world() { return world_; }
   Transport& transport() { return world_.transport(); }
 
-  /// Knows how long the waits of this group have taken, and derives the limit of the next one.
+  /// Records how long the waits of this group have taken, and derives the limit of the next one.
   Waits& waits() { return waits_; }
-  /// The deadline of transfers that end by themselves, such as a send. A send cannot be waited for
-  /// again, so the arbiter, which other members ask, gets time to find the culprit first.
+  /// The deadline of a transfer that is waited for only once, such as a send. With an arbiter it is
+  /// twice the limit: other members ask the arbiter at the limit, so it has time to find the failed
+  /// member first.
   TimePoint deadline() const { return world_.now() + (options_.arbiter ? 2 : 1) * waits_.limit(); }
 
   /// Scratch memory of at least `count` values, kept from call to call: first touches are slow.

@@ -83,7 +83,7 @@ class Measurement {
 
   Group& group_;
   Group host_;
-  std::optional<Group> leaders_;  ///< or this rank alone, where it is no leader
+  std::optional<Group> leaders_;  ///< or only this rank, if it is no leader
   std::size_t values_;
 };
 

@@ -14,7 +14,7 @@ namespace syncopate {
 /// allreduce. A trial is as slow as its slowest rank; of five trials the fastest counts, because
 /// other load on the machines only makes a trial slower.
 ///
-/// Shape:  `bytes` is the same on every rank, and at least that of one value.
+/// Shape:  `bytes` is the same on every rank, and at least the size of one value.
 /// Cost:   some tens of latencies, and the time of some tens of messages of `bytes`.
 /// Thread: it is a collective of the group.
 /// Errors: RanksMissing, PeerLost, TimedOut, ViewChanged, ProtocolError.

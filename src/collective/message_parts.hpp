@@ -5,14 +5,14 @@
 
 namespace syncopate {
 
-/// What a node takes in one message at most (docs/internals/wire.md).
+/// The longest message that a node accepts (docs/internals/wire.md).
 inline constexpr std::size_t longest_message = std::size_t{1} << 32;
 
-/// Blocks that are longer travel in parts.
+/// Longer blocks are sent in parts.
 inline constexpr std::size_t longest_part = std::size_t{1} << 30;
 
-/// Calls `body(begin, count)` for the parts of `bytes` bytes, in order, once for none. All members
-/// of a group that pass the same numbers have the same parts.
+/// Calls `body(begin, count)` for the parts of `bytes` bytes, in order; once if `bytes` is 0. All
+/// members of a group that pass the same numbers get the same parts.
 template <class Body>
 void in_parts(std::size_t bytes, const Body& body, std::size_t longest = longest_part) {
   std::size_t begin = 0;

@@ -13,7 +13,7 @@
 namespace syncopate {
 namespace {
 
-/// The type in which terms are combined: integers wrap around without their sign.
+/// The type in which terms are combined: unsigned for signed integers, which so wrap around.
 template <class Value>
 struct Term {
   using Type = typename std::conditional_t<std::is_integral_v<Value>, std::make_unsigned<Value>,
@@ -39,7 +39,8 @@ struct Term<Float16> {
 template <class Value>
 constexpr bool has_order_of_terms = !std::is_signed_v<Value> || !std::is_integral_v<Value>;
 
-/// One of two terms. Those of signed integers have lost their sign.
+/// The better of two terms. Terms of signed integers are unsigned, so they are converted back to be
+/// compared.
 template <class Value, class Better>
 typename Term<Value>::Type better(typename Term<Value>::Type one, typename Term<Value>::Type other,
                                   const Better& is_better) {
@@ -82,8 +83,8 @@ void with_combination(Reduction reduction, const Run& run) {
   }
 }
 
-/// The ranks other than this one, the nearest in the ring first, so that no rank is everybody's
-/// first.
+/// The ranks other than this one, the nearest in the ring first, so that not all ranks send to the
+/// same one first.
 std::vector<Rank> others(const Group& group) {
   std::vector<Rank> ranks;
   for (std::uint32_t step = 1; step < group.size(); ++step) {
@@ -119,7 +120,7 @@ class PartReduction {
     });
   }
 
-  /// Every rank gets the parts of all.
+  /// Sends this rank's part to all other ranks, and receives their parts.
   void share_parts() {
     Transfers receives;
     Transfers sends;
@@ -130,7 +131,7 @@ class PartReduction {
     wait_for(receives, sends);
   }
 
-  /// Rank `root` gets the parts of all, of which `own` is this rank's.
+  /// Sends `own`, this rank's part, to rank `root`, which receives the parts of all.
   void collect_parts(Rank root, std::span<const Value> own) {
     if (group_.rank() != root) {
       start_send(root, tags::sums, own)->wait(group_.deadline());

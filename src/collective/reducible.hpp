@@ -25,7 +25,8 @@ using Reducible = std::variant<std::span<float>, std::span<double>, std::span<st
                                std::span<std::int64_t>, std::span<Bfloat16>, std::span<Float16>,
                                std::span<std::int8_t>, std::span<std::uint8_t>>;
 
-/// What becomes of the values that ranks have at the same place. Those of bits are for integers.
+/// The operation that combines the ranks' values at the same index. Bit operations are only for
+/// integers.
 enum class Reduction : std::uint8_t { sum, product, min, max, bit_and, bit_or, bit_xor };
 
 }  // namespace syncopate

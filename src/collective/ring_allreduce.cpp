@@ -24,8 +24,8 @@ class RingPass {
     for (std::uint32_t step = 1; step < group_.size(); ++step) {
       reduce(step);
     }
-    // Gathering writes over the values that reducing sent. It does not wait for the sends of
-    // results: the neighbour that receives them waits at the same line.
+    // Gathering writes over the values that reducing sent. The sends of results are not awaited
+    // here: the neighbour that receives them may be waiting at this line, too.
     reducing_.finish();
     gather();
     gathering_.finish();

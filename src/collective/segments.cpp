@@ -7,8 +7,8 @@
 
 namespace syncopate {
 
-/// Receives that a rank posts at a time. A message without a posted receive waits in fresh memory,
-/// whose first touch is slow.
+/// The number of receives that a rank keeps posted. A message without a posted receive waits in
+/// fresh memory, whose first touch is slow.
 constexpr std::size_t segments_ahead = 4;
 
 std::vector<std::span<float>> segments_of(std::span<float> values) {

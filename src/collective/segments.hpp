@@ -17,11 +17,11 @@ namespace syncopate {
 /// cache.
 inline constexpr std::size_t segment_values = 128 * 1024;
 
-/// Cuts `values` into segments, all but the last of full length. No values make no segment and no
-/// message: both sides of a transfer know its length.
+/// Cuts `values` into segments, all but the last of full length. An empty span has no segments and
+/// needs no message: both sides of a transfer know its length.
 std::vector<std::span<float>> segments_of(std::span<float> values);
 
-/// The sends of a rank that are under way. The values stay as they are until `finish`.
+/// The sends of a rank that are under way. The caller does not change the values until `finish`.
 class Sends {
  public:
   explicit Sends(Group& group) : group_(group) {}
@@ -67,7 +67,7 @@ class Receives {
 /// Called around the addition of each segment. Either may be empty.
 struct AtSegment {
   std::function<void(std::size_t)> before{};      ///< segment i has arrived
-  std::function<void(std::span<float>)> after{};  ///< this segment has been added to
+  std::function<void(std::span<float>)> after{};  ///< values have been added to the segment
 };
 
 /// into[i] = into[i] · factor + the i-th value from `from`. Four receives are posted at any time:

@@ -18,7 +18,7 @@ namespace {
 /// Ranks exchange these before the first round.
 struct SetupInfo {
   std::uint64_t offset = 0;  ///< of the rank's control block in its shared memory
-  std::uint64_t ready = 0;   ///< 1 while this rank has met no obstacle
+  std::uint64_t ready = 0;   ///< 1 as long as this rank can use shared memory
 };
 
 std::vector<SetupInfo> exchange(Group& group, const SetupInfo& mine) {
@@ -31,7 +31,7 @@ bool all_ready(const std::vector<SetupInfo>& all) {
   return std::all_of(all.begin(), all.end(), [](const SetupInfo& info) { return info.ready != 0; });
 }
 
-/// Memory that others may read after this node has ended. Empty, where there is none.
+/// Allocates memory that other nodes may read after this one has ended; empty if there is none.
 std::span<std::byte> control_block_in(SharedMemory* memory, std::size_t bytes) {
   try {
     return memory == nullptr ? std::span<std::byte>() : memory->allocate_for_good(bytes);
@@ -123,14 +123,15 @@ void SharedAllreduce::arrive(const Input& input) {
   await_all([](ControlBlock& other) -> SharedWord& { return other.arrived; }, round_);
   for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
     if (input_of(rank).count != input.count) {
-      throw ProtocolError(fmt::format("an allreduce of {} values, of which worker {} has {}",
+      throw ProtocolError(fmt::format("an allreduce of {} values, but worker {} passes {}",
                                       input.count, group_.rank_in_job(Rank{rank}).value,
                                       input_of(rank).count));
     }
   }
 }
 
-/// All ranks have read the vector of two rounds ago: they have arrived in the round before.
+/// Overwrites the vector of two rounds ago: all ranks have read it, since they have arrived in the
+/// previous round.
 void SharedAllreduce::reduce_short(std::span<float> values, float factor) {
   const std::span<float> mine = std::span(own().short_vectors[round_ % 2]).first(values.size());
   std::copy(values.begin(), values.end(), mine.begin());
@@ -186,7 +187,7 @@ void SharedAllreduce::copy_from_all(std::span<float> mine, std::span<float> valu
   finish();
 }
 
-/// The bytes that others read of this rank's values, and of its results.
+/// Counts the bytes that other ranks read of this rank's values and of its results.
 void SharedAllreduce::count_bytes(std::size_t bytes) {
   memory_.count_zero_copy(2 * bytes * (group_.size() - 1) / group_.size());
 }
@@ -202,7 +203,7 @@ void SharedAllreduce::count_segments(std::size_t count) {
   }
 }
 
-/// Values that the others can read: these, or a copy in shared memory.
+/// Returns values that the other ranks can read: `values`, or a copy in shared memory.
 std::span<float> SharedAllreduce::shared(std::span<float> values) {
   if (memory_.offset_of(std::as_bytes(values))) {
     return values;

@@ -16,23 +16,23 @@ namespace syncopate {
 /// how far it has come.
 ///
 /// Long vectors: Each is cut into P slices; rank r reduces slice r. When all ranks have arrived,
-///     each reads its slice of all vectors, where they are, and writes the result into all of them.
-///     When all slices are reduced, all ranks have the whole result.
+///     each reads its slice of all vectors in place, and writes the result into all of them. When
+///     all slices are reduced, all ranks have the whole result.
 ///     Cost: 2 barriers; every rank reads N bytes and writes N, and adds N/P · (P − 1) values.
 ///     In a group that drops lost members no rank may write into the memory of others, which may
-///     have left: there a rank writes its result into its own vector alone, and the others copy it
+///     have left: there a rank writes its result only into its own vector, and the others copy it
 ///     from there, segment by segment, as soon as it is reduced.
 ///     Cost: 3 barriers, and (P − 1)/P · N more bytes to read.
 /// Short vectors: Every rank copies its values into its control block. When all have arrived, each
-///     adds the values of all. One barrier, (P − 1) N additions a rank.
+///     adds the values of all. One barrier, (P − 1) N additions per rank.
 ///
 /// Values outside shared memory are copied there first; `SharedMemory::allocate` avoids that.
 ///
 /// Values are added in the order of ranks, by one rank or by all in the same way, so all ranks have
 /// the same bits.
 ///
-/// A rank that leaves a round with an error publishes that before it touches its values again: no
-/// other rank takes what it still reads of them for a result.
+/// A rank that leaves a round with an error publishes the error before it touches its values again,
+/// so that no other rank takes values that it still reads for a result.
 ///
 /// Thread: one collective at a time per group.
 class SharedAllreduce {
@@ -40,7 +40,7 @@ class SharedAllreduce {
   struct Made {};  ///< only `make` can construct
 
  public:
-  /// Null on all ranks where one of them does not reach another. A collective.
+  /// Null on all ranks if one of them does not reach the memory of another. A collective.
   /// Errors: those of `allgather`.
   static std::unique_ptr<SharedAllreduce> make(Group& group);
 
@@ -52,8 +52,8 @@ class SharedAllreduce {
   void barrier() { run({}, 1); }
 
   /// Replaces `values` by the sum of `factor` · `values` over all ranks.
-  /// Errors: PeerLost (values then unspecified), TimedOut, ViewChanged; ProtocolError, where a rank
-  ///         has another number of values.
+  /// Errors: PeerLost (values then unspecified), TimedOut, ViewChanged; ProtocolError if a rank has
+  ///         another number of values.
   void run(std::span<float> values, float factor);
 
  private:

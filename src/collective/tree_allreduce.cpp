@@ -14,8 +14,8 @@
 namespace syncopate {
 namespace {
 
-/// Sends `values` times `factor` to `peer`, and adds what it sends. A segment is added to as soon
-/// as its send and its receive have ended.
+/// Sends `values` times `factor` to `peer`, and adds the values that `peer` sends. A segment is
+/// changed as soon as its send and its receive have ended.
 void exchange(Group& group, Rank peer, std::span<float> values, float factor) {
   Sends sends(group);
   sends.begin(peer, tags::parts, values, factor);
@@ -90,8 +90,8 @@ void reduce_to_leader(Group& host, std::span<float> values, float factor) {
 
 void broadcast_from_leader(Group& host, std::span<float> values) {
   const std::uint32_t rank = host.rank().value;
-  // A rank receives across its lowest set bit, as it sent in the reduction, and sends across those
-  // below.
+  // The tree of the reduction: the parent of a rank differs from it in the rank's lowest set bit,
+  // its children in the bits below.
   const std::uint32_t bit = rank == 0 ? std::bit_ceil(host.size()) : rank & (~rank + 1);
   if (rank > 0) {
     Receives receives(host);

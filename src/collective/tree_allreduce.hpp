@@ -19,8 +19,8 @@ namespace syncopate {
 ///            ranks, and receive the results from them in the end. Both sides of an exchange add
 ///            the same two numbers, and a + b has the bits of b + a (except the payload of NaN).
 /// Cost:      log2 P · (α + n β + n γ), of n bytes; 2 (α + n β) + n γ more where P is no power of
-///            two. No algorithm has fewer latencies, so this is the one for short vectors; of long
-///            ones it moves log2 P times the bytes that a butterfly moves one way.
+///            two. No algorithm has fewer latencies, so this is the one for short vectors; for long
+///            vectors it moves log2 P times the bytes that a butterfly moves one way.
 /// Shape:     the same length on every rank.
 /// Thread:    one collective at a time per group.
 /// Errors:    PeerLost (values then unspecified), TimedOut, ViewChanged, ProtocolError.
@@ -32,7 +32,7 @@ void tree_allreduce(Group& group, std::span<float> values, float factor = 1);
 ///            step s rank r of the host, if s is the lowest bit set in it, sends its partial sums
 ///            to r − 2^s. The leaders reduce among themselves, by `among_leaders`, and each
 ///            broadcasts the result on its host by the same tree. So the bytes cross between hosts
-///            once a host, whatever its number of ranks. A long vector passes all three stages in
+///            once per host, whatever its number of ranks. A long vector passes all three stages in
 ///            slices: while the leaders reduce one, their hosts reduce the next.
 /// Cost:      on the host with the most ranks, m: ⌈log2 m⌉ (2 (α + n β) + n γ), of n bytes; and
 ///            that of `among_leaders`.

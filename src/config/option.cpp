@@ -17,9 +17,9 @@
 namespace syncopate {
 namespace {
 
-/// The letters that a message quotes of a refused value.
+/// The most letters of a refused value that a message quotes.
 constexpr std::size_t shown_letters = 80;
-/// The bytes that a path leaves for the names of files below a folder.
+/// The longest path; 256 bytes of the system's limit are left for the name of a file below it.
 constexpr std::size_t longest_path = PATH_MAX - 256;
 
 std::string in_words(const Limits& limits, const std::string& most) {
@@ -31,14 +31,14 @@ std::string in_words(const Limits& limits) {
   return in_words(limits, fmt::format("{}", limits.most));
 }
 
-/// Of whole numbers: a `double` holds no neighbour of 2^63.
+/// The range of whole numbers: a `double` cannot hold 2^63 − 1, so it is written as an integer.
 std::string whole_in_words(const Limits& limits) {
   constexpr auto most = std::numeric_limits<std::int64_t>::max();
   return limits.most >= static_cast<double>(most) ? in_words(limits, fmt::format("{}", most))
                                                   : in_words(limits);
 }
 
-/// A real number shows that it is one: 1e6 is none of the whole numbers.
+/// A real number that looks whole gets ".0", so that the message shows its type.
 std::string text_of_found(const OptionValue& found) {
   const std::string text = to_text(found);
   const bool looks_whole = text.find_first_not_of("-0123456789") == std::string::npos;

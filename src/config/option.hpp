@@ -28,8 +28,8 @@ inline constexpr std::string_view rendezvous = "Rendezvous";
 
 class OptionValues;
 
-/// The range of a number. No option is without an upper bound: sums, products and conversions of
-/// accepted numbers stay within their types.
+/// The range of a number. Every option has an upper bound, so that sums, products and conversions
+/// of accepted numbers stay within their types.
 struct Limits {
   double least = 0;
   double most = 1e9;
@@ -38,27 +38,27 @@ struct Limits {
 };
 
 inline constexpr Limits at_least_one{.least = 1};
-/// Of steps between two events, and of parts of a batch.
+/// Limits of the steps between two events, and of the parts of a batch.
 inline constexpr Limits step_counts{.least = 1, .most = 1'000'000};
-/// Of samples in a batch: 1,024 workers have fewer than 2^32 samples in a step.
+/// Limits of the samples in a batch: 1,024 workers have fewer than 2^32 samples in a step.
 inline constexpr Limits batch_sizes{.least = 1, .most = 1 << 20};
-/// Of the side of an image in pixels.
+/// Limits of the side of an image in pixels.
 inline constexpr Limits image_sides{.least = 1, .most = 4096};
-/// Of workers and of servers.
+/// The largest number of workers, and of servers.
 inline constexpr double most_workers = 1024;
 inline constexpr Limits positive{.above_least = true};
-/// Of a time in seconds: three years, so that the sum of many fits into a `Duration`.
+/// Limits of a time in seconds: three years, so that the sum of many fits into a `Duration`.
 inline constexpr Limits seconds_above_zero{.most = 1e8, .above_least = true};
 inline constexpr Limits seconds_from_zero{.most = 1e8};
-/// Of epochs.
+/// Limits of a number of epochs.
 inline constexpr Limits epochs_above_zero{.most = 1e6, .above_least = true};
 inline constexpr Limits epochs_from_zero{.most = 1e6};
-/// Of a learning rate: a float32 holds it. A rate at which training diverges is allowed.
+/// Limits of a learning rate: a float32 holds it. A rate at which training diverges is allowed.
 inline constexpr Limits rates{.most = 1e38, .above_least = true};
-/// Of a seed: any number that a TOML file can hold.
+/// Limits of a seed: any number that a TOML file can hold.
 inline constexpr Limits seeds{.most = 9223372036854775807.0};
 inline constexpr Limits fraction{.most = 1, .above_least = true};
-/// Of a momentum or a decay: with 1, an old gradient would never lose weight.
+/// Limits of a momentum or a decay: with 1, an old gradient would never lose weight.
 inline constexpr Limits below_one{.most = 1, .below_most = true};
 
 /// The value of an option; empty: the option is not set.
@@ -86,7 +86,7 @@ struct OptionSpec {
       "";                  ///< the default in words, for an option without an initial value
   bool resumable = false;  ///< may change when a run is resumed
 
-  /// False where other options make this one irrelevant; null: it always has an effect.
+  /// False if other options make this one irrelevant; null: it always has an effect.
   bool (*has_effect)(const OptionValues&) = nullptr;
   std::string_view needs = "";  ///< for `has_effect`, as in "has no effect without …"
 
@@ -98,17 +98,17 @@ struct OptionSpec {
   std::string key() const;
 };
 
-/// `value`, if it is one of this option's. "auto" becomes empty where the option may be left open.
-/// Errors: ConfigError, "expected …, found …" without the option's name, for a value of another
+/// Returns `value` if the option accepts it. "auto" becomes empty if the option may be left open.
+/// Errors: ConfigError, "expected …, found …" without the option's name, if the value is of another
 /// type, out of range or not among the choices.
 OptionValue checked(const OptionSpec& option, const OptionValue& value);
 
-/// Refuses a text that a file or a JSON log cannot hold. Errors: ConfigError, for a text that is
-/// not UTF-8 or that holds the character NUL.
+/// Refuses a text that a file or a JSON log cannot hold. Errors: ConfigError if the text is not
+/// UTF-8 or holds the character NUL.
 void check_text(std::string_view text);
 
-/// Errors: as `check_text`; ConfigError, for a path that is longer than the system takes with the
-/// name of a file behind it, or that has too long a name in it.
+/// Refuses a path that the system does not take. Errors: as `check_text`; ConfigError if the path,
+/// with the name of a file after it, or a name in it is too long.
 void check_path(std::string_view path);
 
 /// The value that the command line's `text` stands for. Errors: as `checked`.

@@ -14,8 +14,8 @@
 
 namespace syncopate {
 
-/// A value of an enumeration, and its name on the command line. A function `names_of` stands beside
-/// an enumeration that is the type of an option:
+/// A value of an enumeration, and its name on the command line. An enumeration that is the type of
+/// an option has a function `names_of` beside it:
 ///
 ///     enum class Commit { barrier, overlap };
 ///     constexpr auto names_of(Commit) {
@@ -33,7 +33,7 @@ concept NamedEnum = std::is_enum_v<Enum> && requires(Enum value) {
   names_of(value);
 };
 
-/// Errors: InternalError, for a value without a name.
+/// Errors: InternalError if the value has no name.
 template <NamedEnum Enum>
 std::string_view name_of_value(Enum value) {
   for (const auto& [name, named] : names_of(value)) {
@@ -44,7 +44,7 @@ std::string_view name_of_value(Enum value) {
   throw InternalError("an enumeration's value without a name");
 }
 
-/// Errors: InternalError, for a name that is none; names were checked where they were read.
+/// Errors: InternalError if no value has this name; names are checked where they are read.
 template <NamedEnum Enum>
 Enum value_named(std::string_view wanted) {
   for (const auto& [name, value] : names_of(Enum{})) {

@@ -27,7 +27,7 @@ std::size_t edit_distance(Name from, Name to) {
   return row.back();
 }
 
-/// Whether a swap of two neighbouring letters turns one word into the other: "trian", "train".
+/// True if a swap of two neighbouring letters turns one word into the other: "trian", "train".
 bool differ_by_a_swap(Name word, Name candidate) {
   if (word.size() != candidate.size()) {
     return false;

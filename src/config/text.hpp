@@ -11,7 +11,7 @@
 /// Reading of option values from text, and suggestions for misspelt names.
 namespace syncopate {
 
-/// The number at the beginning of `text`, and the text after it. Empty, where `text` does not begin
+/// The number at the beginning of `text`, and the text after it. Empty if `text` does not begin
 /// with a number.
 template <class Number>
 struct LeadingNumber {
@@ -30,8 +30,8 @@ std::optional<LeadingNumber<Number>> leading_number(std::string_view text) {
   return found;
 }
 
-/// The number that all of `text` is; empty for any other text. A floating number may be infinite or
-/// NaN.
+/// The number that `text` as a whole is; empty for any other text. A floating number may be
+/// infinite or NaN.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
   const auto found = leading_number<Number>(text);
@@ -47,8 +47,8 @@ std::vector<std::string_view> entries_of(std::string_view list);
 /// "a, b or c". `names` holds at least one name.
 std::string alternatives(std::span<const std::string_view> names);
 
-/// The candidate nearest to `word`; empty where none is near. Near means an edit distance of at
-/// most a third of the length of `word`, or that one of the two is a prefix of the other.
+/// The candidate nearest to `word`; empty if none is near. Near means an edit distance of at most a
+/// third of the length of `word`, or that one of the two is a prefix of the other.
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
 
 /// "; did you mean 'ssgd'?", or nothing when no candidate is near.

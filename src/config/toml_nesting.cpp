@@ -21,7 +21,7 @@ class NestingScan {
   }
 
  private:
-  /// Passes one character, one string or one comment. False where the text is too deep.
+  /// Passes one character, one string or one comment. Returns false if the text is too deep.
   bool step() {
     const char next = text_[at_];
     if (next == '"' || next == '\'') {

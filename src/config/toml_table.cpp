@@ -47,7 +47,7 @@ OptionValue value_of(const toml::node& node) {
   return value;
 }
 
-/// What is found where a file has an array, a table or a date for one value, and what to write.
+/// Describes an array, a table or a date that stands in the place of one value, and what to write.
 std::string many_values(const toml::node& node) {
   if (node.is_array()) {
     return "an array; write one value, several as one text with commas: 'a,b'";
@@ -66,7 +66,7 @@ std::string_view line_of(std::string_view text, toml::source_index number) {
   return trimmed(text.substr(0, text.find('\n')));
 }
 
-/// The parser's messages speak of its own states and depend on its version.
+/// Describes a syntax error; the parser's own messages name its states and depend on its version.
 std::string not_toml(std::string_view text, const toml::parse_error& error) {
   if (error.description().find("redefine") != std::string_view::npos) {
     return fmt::format("expected each key and table once, found '{}' again; remove one of them",
@@ -83,7 +83,7 @@ std::string not_toml(std::string_view text, const toml::parse_error& error) {
                      excerpt(line_of(text, line), letters_of_a_line));
 }
 
-/// Errors: ConfigError, for a text that the parser could not take or that no configuration is.
+/// Errors: ConfigError if the text is too long, or nests too deep for the parser.
 void check_size(std::string_view text, const std::string& source) {
   if (text.size() > TomlTable::most_bytes) {
     throw ConfigError(

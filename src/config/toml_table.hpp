@@ -44,9 +44,9 @@ class TomlTable {
   void allow(std::initializer_list<std::string_view> keys) const;
 
   /// Passes each key and its value to `set`, in the order of keys. An array, a table or a date is
-  /// refused where its key is one of `known`; else its value is empty. A ConfigError of `set` gets
-  /// the position of the value. Where `set` returns false, the key is refused, and the nearest of
-  /// `known` is suggested.
+  /// refused if its key is one of `known`; else its value is empty. A ConfigError of `set` gets the
+  /// position of the value. If `set` returns false, the key is refused, and the nearest of `known`
+  /// is suggested.
   using SetValue = std::function<bool(std::string_view key, const OptionValue& value)>;
   void for_each(const SetValue& set, std::span<const std::string_view> known) const;
 

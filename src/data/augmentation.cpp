@@ -14,7 +14,7 @@ int draw_offset(Random& random) {
   return static_cast<int>(random.below(2 * border + 1)) - border;
 }
 
-/// The columns of one row of the changed image.
+/// Writes one row of the changed image.
 void change_row(const ImageChange& change, std::span<const std::uint8_t> row,
                 std::span<std::uint8_t> into) {
   const auto width = static_cast<int>(row.size());

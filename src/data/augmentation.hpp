@@ -12,7 +12,7 @@ namespace syncopate {
 /// Random changes of training images, which make a small training set worth more.
 enum class Augmentation {
   none,
-  crop,       ///< a part of the image's own size, of the image with a black border of 4 pixels
+  crop,       ///< a part of the image's size, cut from the image with a black border of 4 pixels
   flip,       ///< mirrored left to right, every second time
   crop_flip,  ///< both: the part is cut out first
 };
@@ -32,13 +32,13 @@ struct ImageChange {
   friend bool operator==(const ImageChange&, const ImageChange&) = default;
 };
 
-/// The change of sample `sample` in one pass over the data. It follows from these arguments alone:
-/// it is the same on every worker, and after a resumption.
+/// The change of sample `sample` in one pass over the data. It depends only on these arguments: it
+/// is the same on every worker, and after a resumption.
 ///
-/// Draws:  of the fork "sample" with the sample's index, of the fork "augmentation" with the pass,
+/// Draws:  from the fork "sample" with the sample's index of the fork "augmentation" with the pass
 ///         of the generator of `seed`: `down` + 4 and `right` + 4 below 9, then `mirrored` below 2.
-///         All are drawn whatever the augmentation: crop alone and crop with flip cut out the same
-///         parts.
+///         All are drawn whatever the augmentation, so crop cuts out the same parts with and
+///         without flip.
 ImageChange draw_change(Augmentation augmentation, std::uint64_t seed, Epoch pass,
                         std::uint32_t sample);
 

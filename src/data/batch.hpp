@@ -25,7 +25,7 @@ struct Batch {
   SampleShape shape;
   std::vector<float> features;
   std::vector<std::int64_t> labels;
-  std::vector<float> weights = {};  ///< one a sample; empty: all 1
+  std::vector<float> weights = {};  ///< one per sample; empty: all 1
 
   std::size_t samples() const { return labels.size(); }
 };

@@ -15,8 +15,9 @@ std::uint64_t steps_for(std::uint64_t samples, std::uint64_t batch_size) {
   return (samples + batch_size - 1) / batch_size;
 }
 
-/// How many batches of a part come as they are, so that the rest leaves half a batch or more for
-/// each other step of an epoch: few samples cost as much time as many, and are a noisy batch.
+/// The number of batches of a part that keep their size, so that the rest leaves half a batch or
+/// more for each other step of an epoch: a step of few samples takes as much time as one of many,
+/// and its batch is noisy.
 std::uint64_t batches_before_division(std::uint64_t samples, std::uint64_t batch_size,
                                       std::uint64_t steps) {
   std::uint64_t whole = samples / batch_size;
@@ -29,7 +30,7 @@ std::uint64_t batches_before_division(std::uint64_t samples, std::uint64_t batch
 std::uint64_t length_of_epoch(const Partition& partition,
                               const std::vector<std::uint32_t>& batch_sizes) {
   if (batch_sizes.size() != partition.workers()) {
-    throw ConfigError(fmt::format("batch sizes: expected one a worker, {}; found {}",
+    throw ConfigError(fmt::format("batch sizes: expected one per worker, {}; found {}",
                                   partition.workers(), batch_sizes.size()));
   }
   std::uint64_t longest = 0;

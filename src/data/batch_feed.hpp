@@ -29,23 +29,25 @@ struct FeedPosition {
 /// together need for all samples. A worker passes over its part repeatedly, in a different order
 /// each time. So every step has samples of every part.
 ///
-/// Pure: the batch of a position follows from the constructor's arguments alone.
+/// Pure: the batch of a position depends only on the constructor's arguments.
 class BatchFeed {
  public:
-  /// Of a worker that needs fewer steps for its part than an epoch has.
+  /// The last batches of a worker that needs fewer steps for its part than an epoch has.
   enum class LastBatches {
     whole,    ///< followed by empty ones
-    divided,  ///< so that none is empty; they have half the batch size or more, where that suffices
+    divided,  ///< so that none is empty; they have half the batch size or more, if possible
   };
 
   /// `batch_sizes` are those of all workers, by rank: they decide the length of an epoch.
-  /// Errors: ConfigError, for a batch size of 0 or a number of them that is not the partition's.
+  /// Errors: ConfigError if a batch size is 0, or if their number is not that of the partition's
+  ///         workers.
   BatchFeed(Partition partition, Rank worker, std::vector<std::uint32_t> batch_sizes,
             LastBatches last = LastBatches::whole);
 
   std::uint64_t steps_per_epoch() const { return steps_per_epoch_; }
 
-  /// Where a worker is that has done `steps`, and back. They resume a run exactly.
+  /// The position of a worker that has done `steps`, and the reverse: with them a run resumes
+  /// exactly.
   FeedPosition position_after(Step steps) const;
   Step steps_before(FeedPosition position) const;
   /// The same in epochs, for schedules: 1.5 is halfway through the second.

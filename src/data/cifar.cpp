@@ -23,7 +23,7 @@ constexpr SampleShape cifar_shape{3, 32, 32};
 struct CifarKind {
   std::string title;
   std::uint32_t classes;
-  std::size_t label_bytes;          ///< an image; the last one counts
+  std::size_t label_bytes;          ///< per image; the last one is the label
   std::vector<std::uint32_t> most;  ///< exclusive upper bounds of these bytes
   std::vector<std::string> train;
   std::string test;
@@ -77,7 +77,7 @@ fs::path cifar_folder(const CifarKind& kind, const fs::path& chosen) {
   return unpacked_here ? chosen / kind.folder : chosen;
 }
 
-/// Where a file is missing, the folder may hold the other dataset or another version.
+/// Refuses a missing file. If the folder holds the other dataset, the error names it.
 void expect_file(const CifarKind& kind, const fs::path& path) {
   if (file_exists(path)) {
     return;
@@ -97,7 +97,7 @@ void expect_file(const CifarKind& kind, const fs::path& path) {
           file_exists(path.parent_path()) ? "no such file" : "no such folder", cifar_remedy(kind)});
 }
 
-/// The images of a file. Errors: DataError, for a length that no number of images has.
+/// The number of images in a file. Errors: DataError if its length is no multiple of an image's.
 std::size_t count_images(const CifarKind& kind, const fs::path& path) {
   const std::size_t record = kind.label_bytes + cifar_shape.values();
   std::error_code failure;

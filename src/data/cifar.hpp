@@ -17,14 +17,14 @@ std::span<const std::string> cifar_names();
 /// how many images it has.
 ///
 /// Format: an image is its label, one byte, and 3,072 bytes: 32×32 red values row by row, then the
-///         green and the blue ones. CIFAR-100 has two labels an image, the coarse one first; this
+///         green and the blue ones. CIFAR-100 has two labels per image, the coarse one first; this
 ///         reads the fine one (Krizhevsky 2009, "Learning Multiple Layers of Features from Tiny
 ///         Images").
 /// `folder` holds `data_batch_1.bin` to `data_batch_5.bin` and `test_batch.bin`, or `train.bin` and
 /// `test.bin`; or the folder of this name that the archive has, `cifar-10-batches-bin` or
 /// `cifar-100-binary`.
-/// Errors: DataError, for a folder that is not named or not there (what to download), a missing
-///         file, one whose length is not a multiple of an image's, and a label out of range.
+/// Errors: DataError if no folder is named or it is missing (with what to download), a file is
+///         missing, its length is not a multiple of an image's, or a label is out of range.
 Dataset load_cifar(const std::string& name, const std::filesystem::path& folder,
                    Which which = Which::both);
 
@@ -35,7 +35,7 @@ struct DataFile {
   std::uint32_t crc32 = 0;
 };
 
-/// The files that `load_cifar` reads, in order. Errors: DataError, for one that cannot be read.
+/// The files that `load_cifar` reads, in order. Errors: DataError if one cannot be read.
 std::vector<DataFile> cifar_files(const std::string& name, const std::filesystem::path& folder);
 
 }  // namespace syncopate

@@ -66,7 +66,7 @@ bool is_cifar(const std::string& name) {
   return std::ranges::find(cifar_names(), name) != cifar_names().end();
 }
 
-/// Errors: ConfigError, for a name that is none.
+/// Errors: ConfigError if no dataset has this name.
 void expect_name(const std::string& name) {
   if (std::ranges::find(dataset_names(), name) == dataset_names().end()) {
     throw ConfigError(
@@ -113,7 +113,7 @@ void check_headers(const std::filesystem::path& images_path,
   check_shape(images_path, images, shape);
   if (labels[0] != images[0]) {
     refuse(labels_path,
-           {fmt::format("{} labels, one an image", images[0]), fmt::format("{}", labels[0]),
+           {fmt::format("{} labels, one per image", images[0]), fmt::format("{}", labels[0]),
             "check that both files are of the same set"});
   }
 }
@@ -146,7 +146,7 @@ Dataset load_idx_dataset(const IdxDataset& kind, const std::filesystem::path& ch
           which == Which::train ? none : load_set(kind, folder, "t10k")};
 }
 
-/// The dataset of a folder in one of the formats that people bring their own data in.
+/// Loads the user's own data from a folder, in one of the supported formats.
 Dataset load_folder(const std::filesystem::path& folder, Which which, std::uint32_t image_size) {
   if (!holds_npy_dataset(folder)) {
     return load_image_folder(folder, which, image_size);

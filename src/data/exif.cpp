@@ -18,7 +18,7 @@ struct Turn {
   bool rows;
   bool columns;
 
-  /// Where an image of `height` and `width` has what is at (y, x) when it stands upright.
+  /// The index, in an image of `height` and `width`, of the pixel at (y, x) of the upright image.
   std::size_t place(std::size_t y, std::size_t x, std::size_t height, std::size_t width) const {
     if (transposed) {
       std::swap(y, x);

@@ -7,8 +7,8 @@
 
 namespace syncopate {
 
-/// How to turn a JPEG image upright, 1 to 8: what a camera noted in the segment APP1 (EXIF, CIPA
-/// DC-008, tag 0x0112). 1, as it is, without a note or with a damaged one.
+/// The orientation of a JPEG image, 1 to 8, from its segment APP1 (EXIF, CIPA DC-008, tag 0x0112).
+/// 1, upright, if the tag is missing or damaged.
 unsigned exif_orientation(std::span<const std::uint8_t> jpeg);
 
 /// The image turned and mirrored from `orientation`, 1 to 8, to 1. From 5 on height and width

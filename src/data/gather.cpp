@@ -10,7 +10,7 @@
 namespace syncopate {
 namespace {
 
-/// The normalised value of each pixel value, one table a channel.
+/// The normalised value of each pixel value, one table per channel.
 using Normalisation = std::vector<std::array<float, 256>>;
 
 std::array<float, 256> normalised_pixels(float mean, float standard_deviation) {
@@ -38,7 +38,7 @@ Normalisation normalisation_of(const Dataset& dataset, std::uint32_t channels) {
   return tables;
 }
 
-/// The pixels of a sample. Errors: InternalError, for one that the set does not have.
+/// The pixels of a sample. Errors: InternalError if the set has no such sample.
 std::span<const std::uint8_t> image_of(const ImageSet& set, std::uint32_t index) {
   if (index >= set.samples()) {
     throw InternalError(fmt::format("sample {} of {} was asked for", index, set.samples()));

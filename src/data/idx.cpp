@@ -34,7 +34,7 @@ void require_file(const std::filesystem::path& path) {
   }
 }
 
-/// The bytes of a file, unpacked where it is a gzip stream.
+/// The bytes of a file, unpacked if it is a gzip stream.
 class ByteSource {
  public:
   explicit ByteSource(const std::filesystem::path& path) : path_(path) {
@@ -47,14 +47,14 @@ class ByteSource {
     if (path.extension() == ".gz" && ::gzdirect(file_.get()) != 0) {
       if (is_web_page()) {
         refuse(path_, {"a gzip stream", "a web page",
-                       "its server has none: fetch the file from another address"});
+                       "the server does not have the file: fetch it from another address"});
       }
       refuse(path_, {"a gzip stream", "other bytes",
                      "fetch it again, or drop .gz from its name if it is unpacked already"});
     }
   }
 
-  /// Fills `into` as far as the file goes, and returns how far that was.
+  /// Reads until `into` is full or the file ends, and returns the number of bytes.
   std::size_t read(std::span<std::uint8_t> into) {
     std::size_t filled = 0;
     while (filled < into.size()) {
@@ -115,7 +115,7 @@ std::uint32_t read_word(ByteSource& source, const std::filesystem::path& path) {
   return big_endian(bytes);
 }
 
-/// What to do about a file that begins with another number.
+/// The advice about a file that begins with another number.
 const char* remedy_for(std::uint32_t found) {
   constexpr std::uint32_t gzip = 0x1f8b;
   const std::uint32_t first = found >> 24U;
@@ -155,7 +155,7 @@ std::uint64_t count_values(const IdxArray& array, const std::filesystem::path& p
   return product;
 }
 
-/// Grows `values` as the file fills it, so that a header that lies cannot ask for all memory.
+/// Grows `values` as the file fills it, so that a header with false counts cannot take all memory.
 void read_values(ByteSource& source, std::uint64_t count, std::vector<std::uint8_t>& values) {
   constexpr std::uint64_t first_chunk = std::uint64_t{64} << 20U;
   while (values.size() < count) {

@@ -8,7 +8,7 @@
 
 #include "data/image_file.hpp"
 
-/// What the decoders of all formats share.
+/// Functions that the decoders of all formats share.
 namespace syncopate {
 
 inline constexpr const char* replace_image = "replace this image or remove it";
@@ -16,11 +16,12 @@ inline constexpr const char* replace_image = "replace this image or remove it";
 /// Refuses a size that is 0 or above the limits of `decode_image`. Errors: DataError.
 void check_image_size(const std::filesystem::path& path, std::uint64_t height, std::uint64_t width);
 
-/// Throws a DataError of one line: no whole image of the format `kind`, with what its library says.
+/// Throws a DataError of one line: no whole image of the format `kind`, with the reason of its
+/// library.
 [[noreturn]] void refuse_image(const std::filesystem::path& path, const char* kind,
                                std::string_view reason);
 
-/// From one pixel after another to one channel after another.
+/// Reorders values from pixel by pixel to channel by channel.
 Image with_channels_first(const SampleShape& shape, const std::vector<std::uint8_t>& pixels);
 
 /// Decodes a PNG image, as `decode_image` says.

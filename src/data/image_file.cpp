@@ -30,8 +30,8 @@ struct DestroyJpeg {
 };
 using JpegHandle = std::unique_ptr<void, DestroyJpeg>;
 
-/// Refuses a JPEG image that cannot be read whole. Others that the library warns of, such as one
-/// with bytes between its parts, are as every viewer shows them.
+/// Refuses a JPEG image that cannot be read whole. Other images that the library warns of, such as
+/// one with bytes between its parts, are accepted: every viewer shows them.
 void check_jpeg(const fs::path& path, const JpegHandle& handle, int result) {
   if (result == 0) {
     return;

@@ -13,19 +13,20 @@ namespace syncopate {
 struct Image {
   SampleShape shape;
   std::vector<std::uint8_t> pixels;  ///< [channels, height, width]
-  bool is_dark_of_16_bits = false;   ///< of 16 bits a value, none of which is `darkest_of_16_bits`
+  bool is_dark_of_16_bits = false;   ///< 16 bits per value, none of `darkest_of_16_bits` or more
 };
 
-/// An image of 16 bits a value loses the lower 8. One that uses fewer bits, such as depths in
-/// millimetres, may be all black then: below this value of the upper 8, `Image` says so.
+/// An image with 16 bits per value loses the lower 8. An image that uses fewer bits, such as depths
+/// in millimetres, may then be all black: `Image` marks it if the upper 8 bits of all values are
+/// below this.
 inline constexpr std::uint8_t darkest_of_16_bits = 16;
 
 /// Decodes a PNG or a JPEG image by its first bytes, whatever its name.
 ///
 /// PNG:    as Pillow's `convert("RGB")` and torchvision: palettes become colours, of 16 bits the
 ///         upper 8 are taken, and neither transparency nor a gamma has an effect.
-/// JPEG:   grey or colours, turned upright as a camera noted (EXIF).
-/// Limits: 16,384 pixels a side and 2^26 pixels, judged by the header before memory is taken.
+/// JPEG:   grey or colours, turned upright by the camera's orientation (EXIF).
+/// Limits: 16,384 pixels a side and 2^26 pixels, checked in the header before memory is taken.
 /// Errors: DataError, one line with the file: another format, damaged, cut off, too large, or a
 ///         JPEG image in the colours of a printer (CMYK).
 Image decode_image(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);

@@ -31,14 +31,14 @@ std::string in_lower_case(std::string name) {
   return name;
 }
 
-/// What file managers leave in folders of images.
+/// True for files that file managers leave in folders of images.
 bool is_passed_over(const fs::path& path) {
   const std::string name = in_lower_case(path.filename().string());
   return name.starts_with('.') || name == "thumbs.db" || name == "desktop.ini";
 }
 
-/// The entries of a folder by name, but those that are `passed_over`, which are counted. Errors:
-/// DataError.
+/// The entries of a folder, in the order of names, without those that `is_passed_over`, which are
+/// counted. Errors: DataError.
 std::vector<fs::path> entries_by_name(const fs::path& folder, std::uint64_t& passed_over) {
   std::error_code failure;
   fs::directory_iterator entry(folder, failure);
@@ -57,12 +57,12 @@ std::vector<fs::path> entries_by_name(const fs::path& folder, std::uint64_t& pas
   return paths;
 }
 
-/// What is wrong in a folder of images, so that one run shows all of it.
+/// Collects the faults in a folder of images, so that one run shows all of them.
 class Faults {
  public:
   explicit Faults(const fs::path& folder) : folder_(folder) {}
 
-  /// Calls `read`. False where it throws a DataError, which is kept.
+  /// Calls `read`. Returns false if it throws a DataError, which is kept.
   bool passes(const std::function<void()>& read) {
     try {
       read();
@@ -76,8 +76,8 @@ class Faults {
     }
   }
 
-  /// Throws a DataError where there was any fault: a single one, or their number after a line of
-  /// the log for each of the first.
+  /// Throws a DataError if there was any fault: the only one, or the number of all, after it has
+  /// logged the first ones.
   void refuse_any() const {
     if (count_ == 1) {
       throw DataError(found_.front());
@@ -86,10 +86,10 @@ class Faults {
       for (const std::string& fault : found_) {
         log::warn("{}", fault);
       }
-      refuse(folder_,
-             {"images without a fault",
-              fmt::format("{} faults, of which the first {} stand above", count_, found_.size()),
-              "mend or remove each"});
+      refuse(folder_, {"images without a fault",
+                       fmt::format("{} faults, of which the first {} are logged above", count_,
+                                   found_.size()),
+                       "mend or remove each"});
     }
   }
 
@@ -101,7 +101,7 @@ class Faults {
   std::uint64_t count_ = 0;
 };
 
-/// What is at a path, which is not what was expected.
+/// Describes what is found at a path, for an error.
 const char* kind_of(const fs::path& path) {
   std::error_code failure;
   switch (fs::status(path, failure).type()) {
@@ -121,7 +121,7 @@ bool is_of_type(const fs::path& path, fs::file_type type) {
   return fs::status(path, failure).type() == type;
 }
 
-/// The class folders of a set. Errors: DataError, where it has none or too many.
+/// The class folders of a set. Errors: DataError if it has none or too many.
 std::vector<fs::path> class_folders(const fs::path& set, std::uint64_t& passed_over,
                                     Faults& faults) {
   std::vector<fs::path> folders = entries_by_name(set, passed_over);
@@ -147,7 +147,7 @@ bool is_image_name(const fs::path& path) {
   return std::ranges::find(known, extension) != known.end();
 }
 
-/// The images of a class. Errors: DataError, where it has none.
+/// The images of a class. Errors: DataError if it has none.
 std::vector<fs::path> images_in(const fs::path& folder, std::uint64_t& passed_over,
                                 Faults& faults) {
   std::vector<fs::path> images = entries_by_name(folder, passed_over);
@@ -265,7 +265,7 @@ class ImageCollector {
   Faults& faults_;
 };
 
-/// Where one set has colours, the other gets them too.
+/// If only one set has three channels, gives them to the other, too.
 void unify_channels(ImageSet& one, ImageSet& other) {
   ImageSet& grey = one.shape.channels < other.shape.channels ? one : other;
   const ImageSet& coloured = &grey == &one ? other : one;
@@ -275,7 +275,7 @@ void unify_channels(ImageSet& one, ImageSet& other) {
   }
 }
 
-/// The folder of the test images. Errors: DataError, where a set is missing.
+/// The folder of the test images. Errors: DataError if a set is missing.
 fs::path test_folder(const fs::path& folder) {
   std::error_code failure;
   const bool complete = fs::is_directory(folder / "train", failure);

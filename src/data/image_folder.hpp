@@ -13,12 +13,12 @@ namespace syncopate {
 ///           one of them.
 /// Order:    by class, then by file name, byte by byte. Names that begin with a dot, Thumbs.db and
 ///           desktop.ini are passed over, and counted.
-/// Channels: one where every image is grey, else three.
+/// Channels: one if every image is grey, else three.
 /// Size:     `image_size` × `image_size`; 0: that of the first training image. Images of another
 ///           size are `scaled`.
 /// Errors:   DataError, one line which names the folder or file: missing, without images, of
-///           another kind, too large, damaged. Of several files the first 20 are logged, and the
-///           error has their number.
+///           another kind, too large, damaged. If several files have a fault, the first 20 are
+///           logged, and the error has their number.
 /// Logs a line for every 10,000 images, and warns of images of 16 bits that become nearly black.
 Dataset load_image_folder(const std::filesystem::path& folder, Which which = Which::both,
                           std::uint32_t image_size = 0);

@@ -42,7 +42,7 @@ std::vector<Taps> taps_of(const Section& section, std::size_t length, std::size_
   return taps;
 }
 
-/// The scaled line, of pixels that lie `stride` apart.
+/// Scales a line whose pixels lie `stride` apart.
 template <class Value>
 void scale_line(std::span<const Value> line, std::size_t stride, const std::vector<Taps>& taps,
                 std::span<float> into, std::size_t into_stride) {
@@ -56,7 +56,7 @@ void scale_line(std::span<const Value> line, std::size_t stride, const std::vect
   }
 }
 
-/// One channel: its rows first, then the columns of the result.
+/// Scales one channel: its rows first, then the columns of the result.
 void scale_plane(std::span<const std::uint8_t> plane, std::size_t width,
                  const std::vector<Taps>& rows, const std::vector<Taps>& columns,
                  std::span<std::uint8_t> into) {

@@ -6,10 +6,11 @@
 
 #include "data/dataset.hpp"
 
-/// What the readers of all formats check and compute alike.
+/// Checks and computations that the readers of all formats share.
 namespace syncopate {
 
-/// Refuses a set that this machine's memory cannot hold, before it is read: `path` announces it.
+/// Refuses a set that this machine's memory cannot hold, before it is read; `path` names it in the
+/// error.
 /// Errors: DataError.
 void check_size(const std::filesystem::path& path, std::uint64_t samples, const SampleShape& shape);
 
@@ -25,7 +26,7 @@ void check_labels(const std::filesystem::path& path, std::span<const Label> labe
 /// deviation of a channel that is the same everywhere becomes 1.
 void measure_channels(Dataset& dataset);
 
-/// Drops the samples of the set that was not asked for.
+/// Drops the samples of the set that `which` does not request.
 void keep_only(Which which, Dataset& dataset);
 
 }  // namespace syncopate

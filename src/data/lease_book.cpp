@@ -9,9 +9,9 @@
 namespace syncopate {
 namespace {
 
-/// Of the part of what is left that a worker is expected to train on. More leases end an epoch
-/// closer together, at the cost of more requests: about 4 ln(steps of a worker / 4), and a few
-/// single steps.
+/// The number of leases that divide a worker's expected part of the samples that are left. With
+/// more leases workers end an epoch closer together, at the cost of more requests: about 4 ln(steps
+/// of a worker / 4), and a few single steps.
 constexpr double leases_of_a_part = 4;
 
 /// Weight of a new measurement of a speed beside those before.
@@ -79,7 +79,8 @@ std::uint64_t LeaseBook::steps_for(const Worker& worker, std::uint64_t step_size
   return std::clamp<std::uint64_t>(steps, 1, std::max<std::uint64_t>(2 * worker.last_steps, 1));
 }
 
-/// Of the speeds of all workers; one that is not known counts as the mean of the others.
+/// The share of `speed` in the speeds of all workers; an unknown speed counts as the mean of the
+/// others.
 double LeaseBook::share_of(double speed) const {
   double sum = 0;
   std::size_t known = 0;

@@ -35,24 +35,26 @@ struct LeaseRequest {
 /// exactly once an epoch though workers differ in speed.
 ///
 /// Algorithm: guided self-scheduling (Polychronopoulos & Kuck 1987) weighted by speed, as in
-/// weighted factoring (Hummel, Schmidt, Uma & Wein 1996). A lease is a quarter of what its worker
-/// trains on of the samples that are left, if all workers keep their speeds, in whole steps of the
-/// worker and at least one. So leases shrink to single steps towards the end of an epoch, and a
-/// worker that slows down holds few samples back. A lease is at most twice as long as the worker's
-/// lease before, from one step on: the first measurements of speeds, of which some come later than
-/// others, decide about few samples.
+/// weighted factoring (Hummel, Schmidt, Uma & Wein 1996). A lease is a quarter of the samples that
+/// its worker will train on until the end of the epoch, if all workers keep their speeds, in whole
+/// steps of the worker and at least one. So leases shrink to single steps towards the end of an
+/// epoch, and a worker that slows down holds few samples back. A worker's first lease is one step,
+/// and each further one is at most twice as long as the one before. So the first measurements of
+/// speeds, some of which come later than others, decide about few samples.
 ///
 /// Invariant: the leases of an epoch do not overlap, and leave no gap between them.
 /// Pure: a lease follows from the requests so far.
 class LeaseBook {
  public:
-  /// Of `samples` samples an epoch. Errors: ConfigError, for no sample or no worker.
+  /// Leases `samples` samples per epoch to `workers` workers. Errors: ConfigError if one of them is
+  /// 0.
   LeaseBook(std::uint64_t samples, std::uint32_t workers);
 
   std::uint64_t samples() const { return samples_; }
 
-  /// A range of the worker's epoch; where that is leased to its end, of the next one that is not.
-  /// Errors: ProtocolError, for a worker that the job does not have, or steps without samples.
+  /// Leases a range of the worker's epoch, or, if that is leased to its end, of the next one that
+  /// is not.
+  /// Errors: ProtocolError if the job has no such worker, or its steps have no samples.
   Lease next(const LeaseRequest& request);
 
   /// Samples of an epoch that are not leased.

@@ -183,7 +183,7 @@ class Dictionary {
   bool has_shape_ = false;
 };
 
-/// Bytes of all values. Errors: DataError, for more than any file holds.
+/// Bytes of all values. Errors: DataError if they are more than any file holds.
 std::uint64_t bytes_of_values(const fs::path& path, const NpyHeader& header) {
   // Far above any file, far below where the product below would wrap.
   constexpr std::uint64_t absurd = std::uint64_t{1} << 44U;

@@ -21,7 +21,7 @@ struct NpyHeader {
 
 /// Reads the header at the beginning of `bytes`, which are the first ones of `path`.
 ///
-/// Format:  "\x93NUMPY", two bytes of version, the header's length (two bytes of version 1, four of
+/// Format:  "\x93NUMPY", two bytes of version, the header's length (two bytes in version 1, four in
 ///          2 and 3, low byte first), and a Python dictionary with the keys descr, fortran_order
 ///          and shape (NumPy enhancement proposal 1).
 /// Errors:  DataError, one line: another magic or version, a header that is damaged, too long or
@@ -34,8 +34,8 @@ struct NpyArray {
   std::string values;
 };
 
-/// The header of a file whose length is what its header says. Errors: DataError, as
-/// `read_npy_header`, and for a file that is missing, cut off or too long.
+/// Reads the header of a file, and checks that the file has the length that the header implies.
+/// Errors: DataError, as `read_npy_header`, and if the file is missing, cut off or too long.
 NpyHeader check_npy(const std::filesystem::path& path);
 
 /// Reads a whole file after `check_npy`. Errors: the same.

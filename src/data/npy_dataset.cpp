@@ -99,7 +99,7 @@ ImageSet read_images(const fs::path& path) {
   return set;
 }
 
-/// The value at `index`; below 0 where the file says so, or where it is beyond int64.
+/// The value at `index`; below 0 if the file's number is negative or beyond int64.
 std::int64_t whole_value(const NpyArray& array, std::size_t index) {
   const std::size_t bytes = array.header.item_bytes;
   std::uint64_t bits = 0;

@@ -17,7 +17,7 @@ struct PartitionOptions {
   /// One per worker, positive, in any unit: 1, 1, 0.5 or 64, 64, 32. With split iid parts are in
   /// this proportion; with the others they follow the classes.
   std::vector<double> shares;
-  std::vector<std::uint32_t> least = {};  ///< samples of each worker's part; empty: one each
+  std::vector<std::uint32_t> least = {};  ///< fewest samples of each worker's part; empty: 1
 };
 
 /// Divides a training set among workers.
@@ -33,14 +33,14 @@ struct PartitionOptions {
 /// least size.
 class Partition {
  public:
-  /// Errors: ConfigError, for no worker, a share that is not a finite number above 0, fewer samples
-  /// than workers, or a split that leaves a worker less than its least part.
+  /// Errors: ConfigError if there is no worker, a share is not a finite number above 0, there are
+  /// fewer samples than workers, or the split leaves a worker less than its least part.
   Partition(std::span<const Label> labels, PartitionOptions options);
 
   std::uint32_t workers() const { return static_cast<std::uint32_t>(sizes_.size()); }
   std::size_t samples() const { return samples_; }
   std::size_t size(Rank worker) const { return sizes_[worker.value]; }
-  /// True where every worker keeps its samples for the whole job.
+  /// True if every worker keeps its samples for the whole job.
   bool keeps_parts() const { return options_.split.is_skewed(); }
   /// The samples of `worker` in `epoch`, in the order in which to train on them.
   std::vector<std::uint32_t> part(Rank worker, Epoch epoch) const;

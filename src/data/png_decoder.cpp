@@ -11,8 +11,8 @@
 namespace syncopate {
 namespace {
 
-/// libpng with one image. Its functions leave by `longjmp` where the image is damaged, so that the
-/// functions of this class that call them have no objects of their own with a destructor. They
+/// Reads one image with libpng. The functions of libpng leave by `longjmp` if the image is damaged,
+/// so the functions of this class that call them have no local objects with a destructor. They
 /// return false then.
 ///
 /// The simplified interface of libpng would correct colours by the image's gamma and compose it
@@ -33,7 +33,7 @@ class PngReader {
     }
     ::png_set_read_fn(png_, this, &on_read);
     ::png_read_info(png_, info_);
-    // Palettes become colours, and fewer bits 8; what is said about transparency has no effect.
+    // Palettes become colours, fewer bits become 8, and transparency is dropped.
     ::png_set_palette_to_rgb(png_);
     ::png_set_expand_gray_1_2_4_to_8(png_);
     ::png_set_strip_alpha(png_);

@@ -47,7 +47,7 @@ void cut(std::span<const std::uint32_t> samples, std::span<const std::size_t> ho
   }
 }
 
-/// At least as many classes as workers.
+/// Deals whole classes to workers, of which there are at most as many as classes.
 Parts deal_classes(const std::vector<Samples>& classes, std::uint32_t workers) {
   Parts parts(workers);
   std::vector<std::size_t> held(workers);
@@ -65,7 +65,7 @@ Parts deal_classes(const std::vector<Samples>& classes, std::uint32_t workers) {
   return parts;
 }
 
-/// More workers than classes.
+/// Shares classes among workers, of which there are more than classes.
 Parts share_classes(const std::vector<Samples>& classes, std::uint32_t workers) {
   std::vector<std::vector<std::size_t>> holders(classes.size());
   for (std::size_t rank = 0; rank < workers; ++rank) {
@@ -88,8 +88,8 @@ Parts share_classes(const std::vector<Samples>& classes, std::uint32_t workers) 
   return parts;
 }
 
-/// The logarithm of a draw from Gamma(`shape`, 1) (Marsaglia & Tsang 2000), which for a small shape
-/// would be 0 as a number.
+/// The logarithm of a draw from Gamma(`shape`, 1) (Marsaglia & Tsang 2000): for a small shape the
+/// draw itself would underflow to 0.
 double log_gamma_draw(double shape, Random& random) {
   if (shape < 1) {
     const double uniform = 1 - random.uniform();  // above 0
@@ -169,7 +169,7 @@ std::vector<double> parse_shares(std::string_view text) {
     const auto share = number_in<double>(trimmed(entry));
     if (!share || !(*share >= least && *share <= most)) {
       throw ConfigError(fmt::format(
-          "expected numbers from 1e-06 to 1e+06 with commas between them, one a worker, such as "
+          "expected numbers from 1e-06 to 1e+06 with commas between them, one per worker, such as "
           "2,1,1; found '{}'",
           text));
     }

@@ -24,10 +24,10 @@ struct Split {
   double alpha =
       1;  ///< of `dirichlet`: the concentration; a smaller one makes the parts more different
 
-  /// Reads "iid", "class" or "dirichlet:ALPHA" with a finite ALPHA above 0. Errors: ConfigError.
+  /// Reads "iid", "class" or "dirichlet:ALPHA" with ALPHA from 1e-6 to 1e6. Errors: ConfigError.
   static Split parse(std::string_view text);
 
-  /// True where the parts differ by distribution, and each worker keeps its part for the whole job.
+  /// True if the parts differ by distribution, and each worker keeps its part for the whole job.
   bool is_skewed() const { return kind != Kind::iid; }
 
   friend bool operator==(const Split&, const Split&) = default;
@@ -39,11 +39,11 @@ std::string to_string(const Split& split);
 /// The names of splits without a parameter.
 std::vector<std::string_view> split_names();
 
-/// Whether `text` is "dirichlet:" and an ALPHA that `Split::parse` takes.
+/// True if `text` is "dirichlet:" and an ALPHA that `Split::parse` takes.
 bool is_dirichlet(std::string_view text);
 
-/// Shares of workers in the data, by rank, in any unit: "2,1,1". Errors: ConfigError, for an entry
-/// that is not a number from 1e-6 to 1e6.
+/// Shares of workers in the data, by rank, in any unit: "2,1,1". Errors: ConfigError if an entry is
+/// not a number from 1e-6 to 1e6.
 std::vector<double> parse_shares(std::string_view text);
 
 /// "2,1,1", as `parse_shares` reads it.

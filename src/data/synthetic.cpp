@@ -100,7 +100,7 @@ ImageSet draw_set(std::size_t samples, Random random) {
 Dataset make_synthetic(Which which) {
   constexpr std::size_t train_samples = 10'000;
   constexpr std::size_t test_samples = 2'000;
-  // Measured over the training set, which is always the same; a test holds them to it.
+  // Measured over the training set, which is always the same; a test checks these figures.
   constexpr float mean = 0.4092F;
   constexpr float standard_deviation = 0.3087F;
   const Random source(0);

@@ -13,7 +13,7 @@ constexpr Interval samples_per_second{1e-2, 1e9};
 constexpr Interval sample_counts{1, 1 << 20};
 constexpr Interval device_counts{1, most_workers};
 constexpr Interval jitters{0, 0.99};
-constexpr Interval outages{1e-2, 86'400};  // seconds: a step meets a bounded number of them
+constexpr Interval outages{1e-2, 86'400};  // seconds: a step overlaps a bounded number of them
 constexpr Interval bandwidths{1e3, 1e15};  // bytes per second
 constexpr Interval latencies{0, 3'600};
 

@@ -16,7 +16,8 @@ struct LinkProfile {
   Duration latency = std::chrono::microseconds(50);
 };
 
-/// An emulated cluster: one device a worker, in the order of ranks. See `docs/guides/clusters.md`.
+/// An emulated cluster: one device per worker, in the order of ranks. See
+/// `docs/guides/clusters.md`.
 struct ClusterFile {
   std::string name;
   std::vector<DeviceProfile> devices;
@@ -45,7 +46,7 @@ struct ClusterFile {
 /// is suggested), a wrong type, a missing or contradictory time, a value out of range, no device.
 /// DataError: the file cannot be read.
 ClusterFile read_cluster_file(const std::filesystem::path& path);
-/// The same of a text that `path` is going to have. Errors: ConfigError.
+/// The same for a text that will be written to `path`. Errors: ConfigError.
 ClusterFile parse_cluster_file(std::string_view text, const std::filesystem::path& path);
 
 }  // namespace syncopate

@@ -9,8 +9,9 @@
 
 namespace syncopate {
 
-/// Outages of a cluster: every `every` of the training clock, one device, drawn by the job's seed,
-/// stands still for `lasting`. The k-th outage (k ≥ 1) is [k · every, k · every + lasting).
+/// Outages of a cluster: after each `every` of the training clock, one device, which is drawn by
+/// the job's seed, stands still for `lasting`. The k-th outage (k ≥ 1) is [k · every, k · every +
+/// lasting).
 struct PauseProfile {
   Duration every{};
   Duration lasting{};  ///< shorter than `every`: no two outages at a time
@@ -28,8 +29,8 @@ struct DeviceProfile {
   double samples_per_second() const;
 };
 
-/// When the steps of one emulated device end. Pure: the same seed, rank, step and start give the
-/// same end, so that a resumed run sees the device that it left.
+/// Computes when the steps of one emulated device end. Pure: the same seed, rank, step and start
+/// give the same end, so that a resumed run sees the device that it left.
 class DevicePacer {
  public:
   struct Options {
@@ -41,7 +42,8 @@ class DevicePacer {
     double time_scale = 1;  ///< stretches every duration of the profile
   };
 
-  /// Errors: ConfigError, for a time scale not above 0 or outages not shorter than their interval.
+  /// Errors: ConfigError if the time scale is not above 0, or outages are not shorter than their
+  ///         interval.
   explicit DevicePacer(Options options);
 
   /// The mean time of a step over `samples` samples, without outages: the time limit of a machine

@@ -18,9 +18,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// Calls body(tag, i) for all lanes of 0 to count − 1: most as whole vectors, then single values.
 ///
 /// With several strands, vectors are taken from each of them in turn. The processor prefetches in
-/// each strand, so memory has more to do at a time than one strand would give it. Eight streams are
-/// best, strands times the arrays that `body` touches; with more, blocks whose length is a power of
-/// two collide in the cache.
+/// each strand, so more memory accesses are under way than with one strand. Eight streams (strands
+/// times the arrays that `body` touches) are best; with more, blocks whose length is a power of two
+/// collide in the cache.
 template <size_t strands = 1, class Body>
 HWY_INLINE void for_lanes(size_t count, const Body& body) {
   const hn::ScalableTag<float> vectors;

@@ -17,7 +17,7 @@ void scale_and_add(std::span<float> into, float factor, std::span<const float> f
 struct WeightedSum {
   std::span<float* const> into;           ///< the outputs; they may be among the addends
   std::span<const float* const> addends;  ///< added in this order
-  std::span<const float> factors;         ///< one an addend
+  std::span<const float> factors;         ///< one per addend
   std::size_t count = 0;                  ///< values of each vector
 };
 

@@ -13,10 +13,11 @@ namespace syncopate {
 /// A loop that judges the silence of others must not count the time in which it did not listen.
 class AbsenceWatch {
  public:
-  /// A turn of the loop begins at the latest after `usual`; a much longer time is an absence.
+  /// Turns of the loop begin at most `usual` apart; a much longer gap is an absence.
   explicit AbsenceWatch(Duration usual) : usual_(usual) {}
 
-  /// A turn begins. Returns the time since the turn before where this was an absence, else zero.
+  /// Call this when a turn begins. Returns the time since the previous turn if it was an absence,
+  /// else zero.
   Duration turn(TimePoint now) {
     const Duration since = now - last_.value_or(now);
     last_ = now;
@@ -24,7 +25,7 @@ class AbsenceWatch {
   }
 
  private:
-  /// What a busy machine, or the work of one turn, may take.
+  /// Time that a busy machine, or the work of one turn, may take.
   static constexpr Duration tolerance = std::chrono::seconds(1);
 
   Duration usual_;

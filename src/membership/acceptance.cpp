@@ -55,7 +55,7 @@ constexpr auto table = std::to_array<Row>({
     {Body::kStepped, "step report", nobody, workers},
     {Body::kComplete, "completion", nobody, workers | bit(Sender::first_server)},
     {Body::kEvaluation, "evaluation", nobody, evaluators},
-    // The leader's, or the first server's where a server keeps the model.
+    // The leader sends it, or the first server if a server keeps the model.
     {Body::kCheckpoint, "checkpoint", nobody, any_of({Sender::leader, Sender::first_server})},
     {Body::kRejected, "rejection", nobody, servers},
     {Body::kLeave, "departure", nobody, members},
@@ -67,7 +67,7 @@ const Row* row_of(Body::BodyCase kind) {
   return found == table.end() ? nullptr : found;
 }
 
-/// What a clock of nanoseconds can hold, with room for sums.
+/// The longest time that a clock of nanoseconds can hold, with room for sums.
 constexpr double longest_seconds = 4e9;
 
 std::optional<std::string> objection_to_times(std::initializer_list<double> all) {

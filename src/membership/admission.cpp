@@ -34,7 +34,7 @@ JobSlots::SlotRequest request_of(const Message& message, std::optional<std::uint
           .pid = message.pid()};
 }
 
-/// In one message; of a large job nearly all may be missing.
+/// Most names in one message: nearly all members of a large job may be missing.
 constexpr std::size_t most_names = 16;
 
 constexpr const char* too_late = "the job has already started";
@@ -202,7 +202,7 @@ std::optional<std::string> Admission::objection_to(NodeId node, const wire::Join
   return std::nullopt;
 }
 
-/// After the start, a slot is free only where its member was lost.
+/// After the start, a slot is free only if its member was lost.
 std::optional<std::string> Admission::objection_to_time(NodeId node, wire::Role role) const {
   if (!closed_) {
     return std::nullopt;

@@ -16,12 +16,12 @@ namespace syncopate {
 /// "worker 2", "server 0", "the evaluator". Errors: ProtocolError, for an unknown role.
 std::string slot_name(wire::Role role, std::uint32_t index);
 
-/// The member that a node becomes by its join. Errors: as `slot_name`.
+/// The member that a node becomes when it joins. Errors: those of `slot_name`.
 Member member_of(NodeId node, const wire::Join& join);
 
 /// The slots of a job, a number of each role, and the nodes that hold them: a pure state machine.
 ///
-/// Invariant: one node at most holds a slot, and a node holds one slot at most.
+/// Invariant: at most one node holds a slot, and a node holds at most one slot.
 class JobSlots {
  public:
   struct Options {
@@ -43,10 +43,11 @@ class JobSlots {
 
   explicit JobSlots(Options options) : options_(options) {}
 
-  /// Why `node` cannot have the slot, or empty. A node may request the slot that it holds.
+  /// Returns why `node` cannot have the slot, or nothing. A node may request the slot that it
+  /// holds.
   /// Errors: ProtocolError, for an unknown role.
   std::optional<std::string> objection_to(NodeId node, const SlotRequest& request) const;
-  /// Gives the node a slot, to which there was no objection, in exchange for the one that it holds.
+  /// Gives the node a slot to which there was no objection, and frees the slot that it held.
   std::uint32_t take(NodeId node, const SlotRequest& request);
   /// Frees the slot of the node, if it holds one.
   void give_back(NodeId node) { holders_.erase(node); }
@@ -54,13 +55,13 @@ class JobSlots {
   /// "worker 2 (pid 4711 on c3)", or empty for a node without a slot.
   std::string holder_name(NodeId node) const;
 
-  /// The node has joined the job in its slot.
+  /// Records that the node has joined the job in its slot.
   void fill(NodeId node) { holders_.at(node).joined = true; }
   bool all_filled() const;
-  /// The slots whose nodes have not joined: "worker 1, the evaluator"; of more than a few the first
-  /// by name, and how many others.
+  /// The slots whose nodes have not joined: "worker 1, the evaluator"; if there are many, the first
+  /// by name, and the number of the others.
   std::string absent() const;
-  /// Whether the node holds a slot of the role, or may have one.
+  /// True if the node holds a slot of the role, or may have one.
   bool has_room_for(NodeId node, wire::Role role) const {
     return next_free(node, role) < slots_of(role);
   }
@@ -101,7 +102,7 @@ class Admission {
       : agreement_(std::move(options.agreement)), slots_(options.slots) {}
 
   /// A node requests a slot, or asks for none (`ROLE_UNKNOWN`).
-  /// Errors: ProtocolError, for a role that this build does not know.
+  /// Errors: ProtocolError if this build does not know the role.
   Answer enquired(NodeId node, const wire::Enquire& enquiry);
   /// Errors: as `enquired`.
   Answer joined(NodeId node, const wire::Join& join);

@@ -6,8 +6,8 @@
 
 namespace syncopate {
 
-/// The decisions, made because these members are said to hang: the abort that each of them receives
-/// names it. They live, as far as is known, but do not go on.
+/// Marks decisions as made because these members hang: they live, as far as is known, but make no
+/// progress. The abort that each of them receives then names it.
 Decisions blaming(const std::vector<NodeId>& hung, Decisions decisions);
 
 void append(Decisions& to, Decisions more);

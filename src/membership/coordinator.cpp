@@ -17,9 +17,9 @@ constexpr Duration closing_limit = std::chrono::seconds(2);
 /// The same after the user's request to end: less than the 0.4 s after which a supervisor kills the
 /// processes of a job that has failed (`Supervisor::Options::requested_grace`).
 constexpr Duration urgent_closing_limit = std::chrono::milliseconds(250);
-/// The event loop turns ten times a second, but may write to a disk in between.
+/// The event loop makes ten turns per second, but may write to a disk between two turns.
 constexpr Duration least_hang_limit = std::chrono::seconds(10);
-/// For the last messages of a coordinator that hangs to leave.
+/// Time for the last messages of a coordinator that hangs to leave.
 constexpr Duration flush_time = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -38,7 +38,7 @@ void Coordinator::run() {
   watch_.emplace(
       world_, TurnWatch::Options{.limit = hang_limit_,
                                  .stands_still = [this](Duration still) { end_hung_job(still); }});
-  // Silence is judged only when everything has been read: what a member has sent by then counts.
+  // Silence is judged only after all messages have been read, so that every sign of life counts.
   bool may_have_more = false;
   while (!done_) {
     watch_->turned();
@@ -56,8 +56,8 @@ void Coordinator::run() {
   close(closing_limit);
 }
 
-/// A member that was dropped takes no part in it: one that hangs would use up the whole limit. One
-/// that was dropped a moment ago may still read why.
+/// Gives up members that were dropped some time ago: one that hangs would use up the whole limit. A
+/// member that was dropped a moment ago may still read the reason.
 void Coordinator::close(Duration limit) {
   const TimePoint now = world_.now();
   for (const auto& [node, when] : dropped_) {
@@ -75,7 +75,7 @@ TimePoint Coordinator::end_of_pause() const {
   return next > now ? std::min(next, tick) : tick;
 }
 
-/// Handles the next event that comes by `until`. False: none came.
+/// Handles the next event that arrives before `until`. Returns false if there was none.
 bool Coordinator::handle_event(TimePoint until) {
   Decisions decisions;
   try {
@@ -96,7 +96,7 @@ bool Coordinator::handle_event(TimePoint until) {
   return true;
 }
 
-/// A member that sends what cannot be understood loses its own place, and no other does.
+/// If a member sends a message that cannot be decoded or handled, only this member fails.
 Decisions Coordinator::decode_and_handle(const Message& message) {
   try {
     const wire::ToCoordinator decoded = wire::decode_to_coordinator(message.payload);
@@ -106,7 +106,8 @@ Decisions Coordinator::decode_and_handle(const Message& message) {
   }
 }
 
-/// Reports the first message of a node that its sender may not send, and drops it and all others.
+/// Returns true if the node may send this message. Reports the first message of each node that it
+/// may not send; all of these are dropped.
 bool Coordinator::admits(NodeId from, const wire::ToCoordinator& message) {
   const Sender sender = membership_.sender(from);
   const auto phase = membership_.view() ? JobPhase::started : JobPhase::gathering;
@@ -122,7 +123,7 @@ bool Coordinator::admits(NodeId from, const wire::ToCoordinator& message) {
   return false;
 }
 
-/// Errors: ProtocolError, for a message that cannot be handled; the errors of this node itself.
+/// Errors: ProtocolError if the message cannot be handled; the errors of this node itself.
 Decisions Coordinator::handle_or_reject(NodeId from, const wire::ToCoordinator& message) {
   if (const auto objection = objection_to(message)) {
     throw ProtocolError(fmt::format("its {}: {}", name_of(message.body_case()), *objection));
@@ -208,7 +209,7 @@ Decisions Coordinator::handle_arrival(NodeId from, const wire::Arrived& arrived)
   return membership_.arrived(from, arrived.barrier());
 }
 
-/// A server speaks for itself: it cannot accuse another server, or the evaluator.
+/// Only a worker can be rejected: a server cannot accuse another server, or the evaluator.
 Decisions Coordinator::handle_rejection(const wire::Rejected& rejected) {
   const NodeId node{rejected.node()};
   const Member* member = present_member(node);
@@ -306,7 +307,7 @@ void Coordinator::act(const DropWorker& drop) {
     to_others.mutable_dropped()->set_role(wire::ROLE_EVALUATOR);
   }
   send_to_all(to_others);
-  // A member that still runs must not go on by itself.
+  // A member that still runs must not continue by itself.
   wire::FromCoordinator to_worker;
   to_worker.mutable_abort()->set_kind(wire::Abort::KIND_PEER_LOST);
   to_worker.mutable_abort()->set_node(drop.member.node.value);
@@ -372,7 +373,7 @@ void Coordinator::stop_if_requested() {
   }
 }
 
-/// Ends training, as the user may; what was computed is a part of the model.
+/// Ends training, as on the user's request: gradients that were computed still enter the model.
 void Coordinator::stop(const std::string& reason) {
   if (std::exchange(stopping_, true)) {
     return;
@@ -390,8 +391,8 @@ void Coordinator::handle_completion(const wire::Complete& complete) {
   }
 }
 
-/// The samples of the job are complete: every worker stops at once, and cancels its step in
-/// progress.
+/// Stops every worker at once because the samples of the job are complete: each one cancels its
+/// step in progress.
 void Coordinator::stop_when_complete() {
   if (complete_ || !membership_.view()) {
     return;
@@ -403,8 +404,8 @@ void Coordinator::stop_when_complete() {
   send_to_all(message);
 }
 
-/// Called while the task of `run` does nothing. A message that is posted needs no other task of
-/// this process to leave.
+/// Called while the task of `run` hangs. Posted messages leave without another task of this
+/// process.
 void Coordinator::end_hung_job(Duration still) {
   const std::string reason =
       fmt::format("{} hangs: its main task has not gone on for {:.0f} s, though its process lives",

@@ -22,26 +22,26 @@ class JobObserver {
  public:
   virtual ~JobObserver() = default;
 
-  /// Everyone has joined: a reason to refuse the job, or empty.
+  /// Called once every member has joined. Returns a reason to refuse the job, or nothing.
   virtual std::optional<std::string> objection(const std::map<NodeId, wire::Join>& joins) = 0;
-  /// The coordinator has refused a node, or drops its messages; the job goes on.
+  /// The coordinator has refused a node, or drops its messages; the job continues.
   virtual void refused(const std::string& reason) = 0;
-  /// These have not joined yet, after some time.
+  /// Called after some time, with the names of the members that have not joined yet.
   virtual void awaiting(const std::string& absent) = 0;
-  /// A message to the user about a job that goes on.
+  /// A message to the user about a job that continues.
   virtual void noted(const std::string& text) = 0;
   virtual void view_installed(const View& view) = 0;
   virtual void heartbeat_received(const Member& member, const wire::Heartbeat& heartbeat) = 0;
   virtual void evaluated(const wire::Evaluation& evaluation) = 0;
   virtual void checkpoint_written(const wire::Checkpoint& checkpoint) = 0;
   virtual void left(const Member& member, const wire::Leave& leave) = 0;
-  /// The job goes on without the member, which sends no more events.
+  /// The job continues without the member, which sends no more events.
   virtual void dropped(const Member& member, const std::string& reason) = 0;
   /// A new evaluator has taken the place of the one that was dropped.
   virtual void replaced(const Member& /*evaluator*/) {}
   /// Called at least every 100 ms: the reason to end training now, or empty.
   virtual std::optional<std::string> reason_to_stop() = 0;
-  /// The user waits for the end: a job that does not come to it is ended.
+  /// True if the user waits for the end: a job that does not reach it by itself is then ended.
   virtual bool end_is_urgent() { return false; }
 };
 
@@ -120,7 +120,7 @@ class Coordinator {
   /// Outlives `run`, so that a watching task that hangs does not hold up the end of the job.
   std::optional<TurnWatch> watch_;
   bool stopping_ = false;
-  bool complete_ = false;  ///< the samples of the job
+  bool complete_ = false;  ///< the samples of the job are complete
   bool done_ = false;
 };
 

@@ -35,7 +35,7 @@ class EvaluationWait {
     return now - std::max(*alone_since_, progressed_) > limit_;
   }
 
-  /// The coordinator was away for so long, and could not read heartbeats.
+  /// The coordinator could not read heartbeats during this absence: it does not count.
   void forgive(Duration absence, TimePoint now) {
     progressed_ = std::min(progressed_ + absence, now);
     if (alone_since_) {

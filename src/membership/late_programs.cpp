@@ -9,10 +9,11 @@ namespace {
 /// The longest time between two heartbeats in which a process was not stopped.
 constexpr Duration longest_pause = std::chrono::seconds(2);
 constexpr Duration news_every = std::chrono::minutes(1);
-/// How many usual times between two steps make a program late, and how many such times give it up.
+/// A program is late after this multiple of its usual time between two steps, and is given up after
+/// this multiple of that limit.
 constexpr int patience = 20;
 
-/// Its loop has the turn, and does not wait for others by itself.
+/// True if the program's loop runs outside of a step and does not wait for other programs.
 bool is_outside(const wire::Heartbeat& heartbeat) {
   return heartbeat.program_loop() && heartbeat.computing() && !heartbeat.program_waits() &&
          !heartbeat.program_ended();
@@ -41,7 +42,7 @@ void LatePrograms::on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, T
   }
 }
 
-/// Before its first step a program loads its data.
+/// Counts at least one step: before its first step, a program loads its data.
 Duration LatePrograms::limit(const Program& program) const {
   const auto steps = static_cast<Duration::rep>(std::max<std::uint64_t>(1, program.step));
   return std::max(wait_limit_, patience * ((program.all - program.outside) / steps));

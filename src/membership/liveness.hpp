@@ -26,12 +26,12 @@ class Liveness {
   void joined(NodeId node, TimePoint now);
   /// Has no effect for a node that has not joined.
   void on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now);
-  /// The listener was absent for this long, so no silence has grown in that time.
+  /// The listener was absent for this long: this time does not count as silence.
   void forgive(Duration absence, TimePoint now);
   /// A node that has joined is no longer present.
   void gone(NodeId node, Standing standing) { lives_.at(node).standing = standing; }
 
-  /// Whether the node has joined, and neither left nor been dropped.
+  /// True if the node has joined, and neither left nor been dropped.
   bool is_present(NodeId node) const;
   bool was_dropped(NodeId node) const { return lives_.at(node).standing == Standing::dropped; }
   bool any_present() const;

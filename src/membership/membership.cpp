@@ -20,12 +20,12 @@ wire::Abort abort_of(wire::Abort::Kind kind, const std::string& reason, NodeId c
   return abort;
 }
 
-/// Failures of the model, which every other worker has, too.
+/// True for failures of the model, which every other worker has, too.
 bool concerns_all(wire::Abort::Kind kind) {
   return kind == wire::Abort::KIND_NOT_FINITE;
 }
 
-/// A test takes its time even where the user allows waits of a few seconds only.
+/// Least limit for a test, which may take long even if the user allows only waits of a few seconds.
 constexpr Duration least_evaluation_limit = std::chrono::minutes(1);
 
 }  // namespace

@@ -44,16 +44,16 @@ struct InstallView {
 struct ReleaseBarrier {
   std::uint64_t barrier = 0;
 };
-/// A new evaluator takes the place of the one that the job goes on without: this is the view now.
+/// A new evaluator replaces the one that was dropped: this is the view now.
 struct ReplaceEvaluator {
   View view;
   Member member;
 };
-/// The job goes on without this worker, or without the evaluator.
+/// The job continues without this worker, or without the evaluator.
 struct DropWorker {
   Member member;
   std::string reason;
-  bool hangs = false;  ///< the member lives, as far as is known, but does not go on
+  bool hangs = false;  ///< the member lives, as far as is known, but makes no progress
 };
 /// The reported wait of this node continues; the node reports it again after `more`.
 struct ExtendWait {
@@ -65,7 +65,7 @@ struct ExtendWait {
 struct EndJob {
   wire::Abort abort;
 };
-/// A message to the user about a job that goes on.
+/// A message to the user about a job that continues.
 struct Note {
   std::string text;
 };
@@ -81,24 +81,25 @@ using Decisions = std::vector<Decision>;
 /// Events with their times go in, decisions come out. A job gathers until every expected member has
 /// joined, works until every one has left, and ends early at the first of: a member lost or silent,
 /// a reported wait for workers that are missing (`WaitPolicy`), a member's own failure. The job
-/// refuses a node whose join contradicts it, and gathers on.
+/// refuses a node whose join contradicts it, and continues to gather.
 ///
-/// A job that spares workers goes on without one that is lost, silent or failed, once the first
-/// barrier was released, if another worker is present or has done its work. It still ends by a
-/// failure that all workers share: a loss that is not a number. It also goes on without a worker
-/// that hangs, and, where workers synchronize with each other, without one that does not reach a
-/// synchronization; but not without rank 0 if that leads the others.
+/// A job that spares workers continues without a worker that is lost, silent, failed or hangs, once
+/// the first barrier was released, if another worker is present or has done its work. If workers
+/// synchronize with each other, it also continues without one that does not reach a
+/// synchronization. It does not continue without rank 0 if that leads the others, nor after a
+/// failure that all workers share: a loss that is not a number.
 ///
-/// Every job goes on without its evaluator once all have joined, and takes another one in its place
-/// until the member that sends snapshots has left, or the user has requested the end. When every
-/// other member is gone, it waits for the last evaluations as long as the evaluator makes progress.
+/// Every job continues without its evaluator once all have joined, and accepts a replacement until
+/// the member that sends snapshots has left, or the user has requested the end. When every other
+/// member is gone, it waits for the last evaluations as long as the evaluator makes progress.
 ///
-/// A job of programs ends, too, where their collectives and their steps wait for each other
-/// (`MutualWait`), and where one is given up that takes no step (`LatePrograms`).
+/// A job of programs also ends if their collectives and their steps wait for each other
+/// (`MutualWait`). A program that takes no step is given up as a member that hangs
+/// (`LatePrograms`).
 ///
-/// A member whose heartbeats come but which makes no progress hangs, also where nobody reports a
-/// wait for it; so does one that takes no messages. Once the user has requested the end, the job
-/// ends by itself, or else at once when nothing more goes on.
+/// A member hangs if its heartbeats arrive but it makes no progress or takes no messages, even if
+/// no member reports a wait for it. Once the user has requested the end, the job ends by itself, or
+/// is ended as soon as its members make no more progress.
 ///
 /// Invariants: one view, of which only the evaluator is replaced; a node is refused once, and a
 ///             worker dropped once; after EndJob or JobDone no further decision; every EndJob names
@@ -111,7 +112,7 @@ class Membership {
     std::uint32_t evaluators = 1;
     bool spares_workers = false;
     bool spares_first = true;            ///< rank 0, too, if workers are spared
-    bool spares_missing = false;         ///< the job goes on without workers missing from a wait
+    bool spares_missing = false;         ///< the job continues without workers missing from a wait
     Role snapshots_from = Role::worker;  ///< rank 0 of this role sends them to the evaluator
     /// All members must bring the same text; empty: the text of the first that joins.
     std::string agreement = {};
@@ -119,31 +120,30 @@ class Membership {
     Duration remind_every = std::chrono::seconds(10);  ///< between two ReportAbsent
     AdaptiveLimit::Options silence{.floor = std::chrono::seconds(10), .factor = 40, .window = 64};
     WaitPolicy::Options waits{};  ///< for workers
-    /// No worker waits for another, so that none would report one that hangs between its steps.
+    /// Set if no worker waits for another: none would report one that hangs between its steps.
     bool judges_idle_workers = false;
     Duration ping_every = std::chrono::milliseconds(500);
-    /// For how long nothing may happen after the user's request to end.
+    /// Time for which nothing may happen after the user's request to end.
     Duration end_patience = std::chrono::milliseconds(1500);
 
-    /// Whether the job may go on without this worker.
+    /// True if the job may continue without this worker.
     bool spares(Rank worker) const { return spares_workers && (spares_first || worker != Rank{0}); }
   };
 
-  /// A turn of the coordinator begins this long after the one before, at the latest.
+  /// Longest time between the beginnings of two turns of the coordinator.
   static constexpr Duration turn_every = std::chrono::milliseconds(100);
 
   Membership(Options options, TimePoint now);
 
-  /// A node requests a slot. Errors: ProtocolError, for a role that this build does not know.
+  /// A node requests a slot. Errors: ProtocolError if this build does not know the role.
   Decisions enquired(NodeId node, const wire::Enquire& enquiry);
   /// Errors: as `enquired`.
   Decisions joined(NodeId node, const wire::Join& join, TimePoint now);
-  /// A turn of the coordinator begins, before it handles anything that has come in the meantime.
-  /// Where the coordinator was absent since its last turn, no limit that it keeps includes this
-  /// time.
+  /// Call this when a turn of the coordinator begins, before it handles any message. If the
+  /// coordinator was absent since its last turn, this time counts for none of the limits.
   void begin_turn(TimePoint now);
   void on_heartbeat(NodeId node, const wire::Heartbeat& heartbeat, TimePoint now);
-  /// Counts workers alone; other members pass a barrier once it was released.
+  /// Counts only workers; other members pass a barrier once it was released.
   Decisions arrived(NodeId node, std::uint64_t barrier);
   /// A node reports that it waits for others. The answer to a node that is present is ExtendWait,
   /// unless the job ends or drops the node itself.
@@ -158,20 +158,21 @@ class Membership {
   /// The node's connection broke.
   Decisions lost(NodeId node, TimePoint now);
   Decisions left(NodeId node);
-  /// Judges silence. Every message that had come by `now` must have been handled.
+  /// Judges silence. Every message that had arrived by `now` must have been handled.
   Decisions time_passed(TimePoint now);
-  /// The number of the ping that is due. Every member shows it in its heartbeats once it has come.
+  /// The number of the ping that is due, if one is. Every member repeats it in its heartbeats once
+  /// the ping has arrived.
   std::optional<std::uint64_t> next_ping(TimePoint now);
   /// The user has requested the end of the job. It ends at once while it gathers.
   Decisions end_requested(TimePoint now);
 
-  /// Null until everyone has joined.
+  /// Null until every member has joined.
   const View* view() const { return view_ ? &*view_ : nullptr; }
   /// All joins so far, for the observer of the job.
   const std::map<NodeId, wire::Join>& joins() const { return admission_.joins(); }
-  /// Whether the node has joined and neither left nor been dropped.
+  /// True if the node has joined and neither left nor been dropped.
   bool is_present(NodeId node) const { return liveness_.is_present(node); }
-  /// What the node may send.
+  /// The kind of sender that the node is: it decides which messages the node may send.
   Sender sender(NodeId node) const;
   /// "worker 2 (pid 4711 on c3)", or "node 7".
   std::string name_of(NodeId node) const;
@@ -227,7 +228,7 @@ class Membership {
   std::uint64_t pings_ = 0;
   TimePoint next_ping_{};
   bool end_expected_ = false;  ///< the patience after the request has passed
-  /// The last reported wait that goes on.
+  /// The last reported wait that continues.
   struct OpenWait {
     NodeId reporter;
     wire::Missing report;

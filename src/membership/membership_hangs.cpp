@@ -1,4 +1,4 @@
-// The membership's judgement of members whose heartbeats come but which do not go on.
+// Decides about members whose heartbeats arrive but which make no progress.
 #include <fmt/format.h>
 
 #include <string_view>
@@ -58,7 +58,7 @@ Decisions Membership::judge_late_programs() {
   return decisions;
 }
 
-/// A server that is behind may be what a step waits for.
+/// Decides nothing while a server is busy, because a step may wait for that server.
 Decisions Membership::judge_mutual_wait(TimePoint now) {
   const Duration patience = end_requested_
                                 ? options_.end_patience
@@ -80,7 +80,7 @@ Decisions Membership::judge_mutual_wait(TimePoint now) {
       found->in_collective);
 }
 
-/// Tells of a member that waits for it, if one does.
+/// Describes the hang of a member, with the wait of another member for it, if there is one.
 std::string Membership::hang_of(NodeId node, TimePoint now) const {
   const bool awaited = open_wait_ && open_wait_->reporter != node &&
                        is_present(open_wait_->reporter) &&
@@ -109,8 +109,8 @@ Decisions Membership::end_requested(TimePoint now) {
   return {};
 }
 
-/// The job that does not come to its end is ended, with what it has trained since its last
-/// checkpoint.
+/// Ends a job that does not reach the end that the user has requested, without the rounds since its
+/// last checkpoint.
 Decisions Membership::judge_requested_end(TimePoint now) {
   if (now - *end_requested_ < options_.end_patience) {
     return {};

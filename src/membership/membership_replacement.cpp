@@ -1,12 +1,12 @@
-// The membership's evaluator, in whose place another node may come.
+// The replacement of a job's evaluator by another node.
 #include <algorithm>
 
 #include "membership/membership.hpp"
 
 namespace syncopate {
 
-/// The node has been admitted: of the slots of a job that has started, only an evaluator's is ever
-/// free.
+/// Puts the admitted node in the evaluator's place: in a job that has started, no other slot is
+/// ever free.
 Decisions Membership::replace_evaluator(NodeId node, const wire::Join& join) {
   Member replacement = member_of(node, join);
   const auto place =
@@ -18,7 +18,8 @@ Decisions Membership::replace_evaluator(NodeId node, const wire::Join& join) {
   return {ReplaceEvaluator{*view_, *place}};
 }
 
-/// A member of the view is gone. Without snapshots, an evaluator that comes has nothing to do.
+/// Updates the slots after a member of the view is gone. Once the sender of snapshots is gone, a
+/// new evaluator would have nothing to do.
 void Membership::update_slots(const Member& gone, Liveness::Standing standing) {
   if (gone.role == Role::evaluator && standing == Liveness::Standing::dropped) {
     admission_.vacate(gone.node);

@@ -25,7 +25,8 @@ MutualWait::Kind MutualWait::Place::kind() const {
   return in_step ? Kind::step : Kind::elsewhere;
 }
 
-/// A wait that a loop takes up again at once: in between it may look for Ctrl-C.
+/// True if a loop has left its wait only for a moment, for example to check for Ctrl-C: its program
+/// is still in the same operation.
 bool MutualWait::is_glance(const Worker& worker, const Place& place) {
   return worker.place.in_collective && !place.in_collective && !worker.glanced && !place.at_end &&
          !place.operation.empty() && place.operation == worker.place.operation;
@@ -64,7 +65,7 @@ void MutualWait::forgive(Duration absence, TimePoint now) {
   }
 }
 
-/// Another thread of a program may carry out the collective beside the step of its loop.
+/// A program may carry out the collective in another thread, in parallel to the step of its loop.
 bool MutualWait::waits_in_vain(const Entry& in_collective, const Entry& other) {
   const Place& one = in_collective.second.place;
   const Place& place = other.second.place;
@@ -73,8 +74,9 @@ bool MutualWait::waits_in_vain(const Entry& in_collective, const Entry& other) {
          (place.operation.empty() || place.operation != one.operation);
 }
 
-/// Steps between workers of which one waits in a step could let it go on. Those without samples,
-/// which a worker takes in an align or at its end, let nobody out of a collective.
+/// Returns the time from which the worker's wait counts. If any worker waits in a step, each step
+/// of this worker restarts its wait, because that step could release the other one. Steps without
+/// samples, which a worker takes in an align or at its end, release no worker from a collective.
 TimePoint MutualWait::since(const Worker& worker) const {
   const bool one_in_step = std::ranges::any_of(
       workers_, [](const Entry& entry) { return entry.second.place.kind() == Kind::step; });

@@ -12,12 +12,12 @@
 
 namespace syncopate {
 
-/// Finds programs that wait for each other in vain: the loop of one waits in a collective of its
-/// own, in which another one takes no part, since it waits in a step for the first one, or has come
-/// to its end and waits there. A pure state machine.
+/// Finds programs that wait for each other forever: the loop of one program waits in a collective
+/// in which another program takes no part, because that one waits for the first in a step or at the
+/// end of its loop. A pure state machine.
 ///
-/// For as long as the patience every worker must have done nothing but one of the three, and each
-/// must have been heard.
+/// It reports such a pair only if every worker has waited in a collective, in a step or at its end
+/// for as long as the patience, and has sent a heartbeat recently.
 ///
 /// Order:  heartbeats in the order of their arrival.
 /// Thread: one.
@@ -43,25 +43,25 @@ class MutualWait {
 
  private:
   enum class Kind { elsewhere, step, collective, end };
-  /// What a heartbeat says of its program.
+  /// The state of a program, by a heartbeat.
   struct Place {
-    bool at_end = false;         ///< of its loop; its worker may go on with steps without samples
-    bool in_collective = false;  ///< another thread of it may take steps meanwhile, as in an align
+    bool at_end = false;         ///< of its loop; its worker may still take steps without samples
+    bool in_collective = false;  ///< another thread may take steps meanwhile, as in an align
     bool in_step = false;
-    std::string operation;  ///< the collective that goes on, also where the loop computes; or empty
+    std::string operation;  ///< the collective under way, even while the loop computes; or empty
 
     Kind kind() const;
   };
   struct Worker {
     Place place;
-    TimePoint since;    ///< at this place
-    TimePoint stepped;  ///< the last time
+    TimePoint since;    ///< when it came to this place
+    TimePoint stepped;  ///< when it took its last step
     TimePoint heard;
     std::uint64_t step = 0;
-    bool glanced = false;  ///< it has just left its wait, as if to look for a signal
+    bool glanced = false;  ///< it has just left its wait, perhaps to check for a signal
   };
   using Entry = std::pair<const NodeId, Worker>;
-  /// A heartbeat that is older says nothing of now.
+  /// An older heartbeat says nothing about the present.
   static constexpr Duration recent = std::chrono::seconds(2);
 
   static Place place_in(const wire::Heartbeat& heartbeat);

@@ -10,10 +10,10 @@
 
 namespace syncopate {
 
-/// Notices that a task no longer turns, though its process lives: a task of its own counts the
-/// moments at which the turns stand still. A process that is stopped as a whole counts none.
+/// Notices that the loop of a task makes no more turns although its process lives. A separate task
+/// counts the time without a turn; while the whole process is stopped, it counts none.
 ///
-/// Thread: `turned` the watched task's; the other members its owner's.
+/// Thread: the watched task calls `turned`; the owner calls the other members.
 class TurnWatch {
  public:
   struct Options {
@@ -26,10 +26,10 @@ class TurnWatch {
   TurnWatch(const TurnWatch&) = delete;
   TurnWatch& operator=(const TurnWatch&) = delete;
 
-  /// The watched task has turned once more.
+  /// The watched task calls this in every turn.
   void turned() { ++turns_; }
 
-  /// From now on no turn is missed.
+  /// Stops the watch.
   void end();
 
   static constexpr Duration glance = std::chrono::seconds(1);

@@ -13,7 +13,8 @@ namespace syncopate {
 namespace {
 
 constexpr Duration least_extension = std::chrono::milliseconds(50);
-/// After the user's request to end, for what has no usual duration: a first step, or a checkpoint.
+/// Time limit, after the user's request to end, of activities without a usual duration, such as a
+/// first step or a checkpoint.
 constexpr Duration unknown_at_end = std::chrono::seconds(10);
 
 /// Limits the value from a worker's heartbeat to what sums of `Duration` can hold.
@@ -114,7 +115,8 @@ TimePoint StepWatch::due(const Moments& moments) const {
                   moments.progressed + options_.wait_limit);
 }
 
-/// A pause between heartbeats counts for as long as one may take.
+/// Reads the heartbeat clock: after the last heartbeat, it runs on for at most the usual pause
+/// between two of them.
 TimePoint StepWatch::heard_time(TimePoint now) const {
   return heard_until_ + std::clamp(now - last_heard_, Duration::zero(), options_.heartbeat);
 }
@@ -123,7 +125,8 @@ bool StepWatch::stands_still(TimePoint now, Duration idle_limit) const {
   return heard_time(now) >= (computing_ ? due(heard_) : heard_.begun + idle_limit);
 }
 
-/// Of a program between two of its steps, such as in a test: it may save its state at the next one.
+/// The longest pause of a program between two of its steps, for example in a test: the program may
+/// save its state at the next step.
 Duration StepWatch::longest_pause_at_end() const {
   const double steps = std::max(1.0, static_cast<double>(step_));
   const double usual = to_seconds(last_stepped_ - first_heard_) / steps;
@@ -202,7 +205,7 @@ WaitPolicy::Verdict WaitPolicy::decide(const Report& report, TimePoint now) {
   }
   const bool over = report.waited >= report.limit;
   if (auto missing = idle_of(report.awaited, now); over && !missing.empty()) {
-    // A server is blocked by a worker that has begun to push: the others are better off without it.
+    // A worker that has begun to push blocks the server that reports the wait, and so all others.
     return {.missing = std::move(missing), .hang = accessories_.contains(report.from)};
   }
   const auto due = report.awaited.empty() ? std::nullopt : next_due(report.from, now);
@@ -212,16 +215,16 @@ WaitPolicy::Verdict WaitPolicy::decide(const Report& report, TimePoint now) {
   return over ? give_up(report, now) : extend(report.from, report.limit - report.waited, now);
 }
 
-/// A wait that has taken its limit, and for which no worker is to blame. A server that lives may
-/// itself wait for a worker that hangs, which is found without this report, so that the server gets
-/// the limit once more.
+/// Judges a wait that has reached its limit and for which no worker is to blame. A server that
+/// lives may itself wait for a worker that hangs. Such a worker is found without this report, so
+/// the server gets the limit once more.
 WaitPolicy::Verdict WaitPolicy::judge_servers(const Report& report, TimePoint now) {
   const Duration longest = report.limit + options_.wait_limit;
   return report.waited < longest ? extend(report.from, longest - report.waited, now)
                                  : Verdict{.missing = report.servers};
 }
 
-/// A wait for workers that are all gone ends by itself, once the group or the server knows.
+/// A wait for workers that are all gone ends by itself, once the group or the server learns of it.
 WaitPolicy::Verdict WaitPolicy::give_up(const Report& report, TimePoint now) {
   std::vector<NodeId> awaited = report.awaited;
   std::erase_if(awaited, [this](NodeId node) { return !workers_.contains(node); });
@@ -253,7 +256,7 @@ const StepWatch* WaitPolicy::watch(NodeId node) const {
   return member == nullptr ? nullptr : &member->watch;
 }
 
-/// Half of a limit more for a worker that neither computes nor stands by: until then it reports a
+/// A worker that neither computes nor stands by gets half of a limit more: by then it reports a
 /// wait, or the server that it waits for is found to hang.
 std::vector<NodeId> WaitPolicy::hanging_alone(const Idle& idle, TimePoint now) const {
   const Duration idle_limit = std::max(options_.wait_limit, options_.heartbeat);
@@ -288,7 +291,7 @@ void WaitPolicy::end_expected() {
 
 namespace {
 
-/// What a member does after the user's request to end.
+/// The state of a member after the user's request to end.
 enum class AtEnd {
   hangs,
   idle,   ///< makes no progress, and may wait for another member
@@ -327,7 +330,7 @@ std::vector<NodeId> WaitPolicy::preventing_end(Duration patience, TimePoint now)
   return nodes[AtEnd::comes].empty() ? culprits_of(nodes[AtEnd::idle]) : std::vector<NodeId>{};
 }
 
-/// Those of several members without progress for which the others wait.
+/// Of several members without progress, returns those for which the others wait.
 std::vector<NodeId> WaitPolicy::culprits_of(std::vector<NodeId> idle) const {
   const auto waits = [this](NodeId node) { return find(node)->watch.waits(); };
   if (!std::ranges::all_of(idle, waits)) {
@@ -379,7 +382,7 @@ std::vector<NodeId> WaitPolicy::hanging(TimePoint now) const {
   return nodes;
 }
 
-/// Those of `nodes` that are past their due time and report no wait themselves.
+/// Returns the workers of `nodes` that are past their due time and report no wait themselves.
 std::vector<NodeId> WaitPolicy::idle_of(const std::vector<NodeId>& nodes, TimePoint now) const {
   std::vector<NodeId> idle;
   std::ranges::copy_if(nodes, std::back_inserter(idle), [&](NodeId node) {
@@ -401,7 +404,8 @@ std::optional<TimePoint> WaitPolicy::next_due(NodeId reporter, TimePoint now) co
   return next;
 }
 
-/// A wait is reported at least twice in its limit, so that no verdict is much too late.
+/// Extends a wait by at most half of the limit: so it is reported at least twice in its limit, and
+/// no verdict is much too late.
 WaitPolicy::Verdict WaitPolicy::extend(NodeId reporter, Duration wanted, TimePoint now) {
   const Duration longest = std::max(options_.wait_limit / 2, least_extension);
   const Duration more = std::clamp(wanted, least_extension, longest);

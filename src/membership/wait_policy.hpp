@@ -11,25 +11,25 @@
 
 namespace syncopate {
 
-/// How long the others wait for one worker, by its heartbeats. A pure state machine.
+/// Decides from the heartbeats of one worker how long the others wait for it. A pure state machine.
 ///
 /// The others wait for a worker that computes until `due`:
 ///
 ///     max(begun + max(wait_limit, factor · expected), progressed + wait_limit)    expected > 0
 ///     progressed + max(wait_limit, unknown_step)                                 expected = 0
 ///
-/// `begun` is the moment at which the current step began; `progressed` the last one at which the
-/// worker's progress counter grew, or `begun`; `expected` the time that the worker's device profile
-/// and its earlier steps make likely. A worker that does not compute synchronizes, starts up or
-/// writes a checkpoint: the others wait until wait_limit after its last step. A worker that
-/// computes after `due` hangs.
+/// `begun` is the time at which the current step began; `progressed` the last time at which the
+/// worker's progress counter grew, or `begun`; `expected` the likely duration of the step, by the
+/// worker's device profile and its earlier steps. A worker that does not compute synchronizes,
+/// starts up or writes a checkpoint: the others wait until wait_limit after its last step. A worker
+/// that computes after `due` hangs.
 ///
-/// A member takes no messages, or is deaf, while its heartbeats come without the number of the
+/// A member is deaf (takes no messages) while its heartbeats arrive without the number of the
 /// coordinator's last ping.
 ///
-/// A member that nobody waits for is judged by the time in which its heartbeats come
-/// (`stands_still`): a process that was stopped is silent, which is not a hang. While it computes,
-/// the limit is that above; otherwise it is a given one since it was last seen to stand by.
+/// If no member waits for this one, its heartbeat clock decides (`stands_still`). This clock runs
+/// only while heartbeats arrive: a process that was stopped is silent, which is not a hang. While
+/// the member computes, the limit is that above; otherwise a given time since it last stood by.
 ///
 /// Order:  heartbeats in the order of their arrival.
 /// Thread: one.
@@ -38,9 +38,8 @@ class StepWatch {
   struct Options {
     Duration wait_limit = std::chrono::seconds(60);
     double factor = 20;
-    Duration unknown_step =
-        std::chrono::minutes(10);                  ///< without progress, where nothing is expected
-    Duration heartbeat = std::chrono::seconds(1);  ///< no limit is shorter: heartbeats come late
+    Duration unknown_step = std::chrono::minutes(10);  ///< without progress, if nothing is expected
+    Duration heartbeat = std::chrono::seconds(1);  ///< no limit is shorter: heartbeats may be late
   };
 
   StepWatch(const Options& options, TimePoint now);
@@ -50,43 +49,44 @@ class StepWatch {
   /// The coordinator has sent the ping of this number.
   void pinged(std::uint64_t number, TimePoint now);
 
-  /// The coordinator was absent for this long, and has not heard of progress in that time.
+  /// The coordinator was absent for this long, and has received no heartbeats in that time.
   void forgive(Duration absence, TimePoint now);
 
   TimePoint due() const;
   bool waited_for(TimePoint now) const { return now < due(); }
-  /// The worker computes, but longer than is likely.
+  /// True if the worker computes for longer than is likely.
   bool hangs(TimePoint now) const { return computing_ && !waited_for(now); }
-  /// It is heard, but has done nothing for too long: it computes after `due`, or has neither
-  /// computed nor stood by for `idle_limit`. Time without heartbeats does not count.
+  /// True if its heartbeats arrive, but it has done nothing for too long: it computes after `due`,
+  /// or has neither computed nor stood by for `idle_limit`. Time without heartbeats does not count.
   bool stands_still(TimePoint now, Duration idle_limit) const;
-  /// The same after the user's request to end, or it is silent for `patience`: limits follow from
-  /// what is usual for this member, without the limit of a wait, and `patience` is given to each.
+  /// The same after the user's request to end; also true if the member is silent for `patience`.
+  /// The limits follow from the usual durations of this member, not from the limit of waits, and
+  /// none is shorter than `patience`.
   bool stands_still_at_end(TimePoint now, Duration patience) const;
-  /// It should have heard of the user's request to end by now.
+  /// Call this when the member has had time to receive the user's request to end.
   void end_expected() { then_ = {.rounds = rounds_, .step = step_}; }
-  /// It has trained on for more rounds since then than one that has heard of the request.
+  /// True if it has trained more rounds since then than a member that has received the request.
   bool ignores_end() const { return then_ && rounds_ > then_->rounds + rounds_to_end; }
-  /// It takes steps of its own since then, and no round: it waits for the others in this way.
+  /// True if it has taken steps but no round since then: it waits for the others in this way.
   bool steps_on_alone() const {
     return then_ && step_ > then_->step + 1 && rounds_ == then_->rounds;
   }
-  /// The loop of its program has waited elsewhere for so long.
+  /// True if the loop of its program has waited outside of a step for `patience`.
   bool waits_in_program(TimePoint now, Duration patience) const {
     return program_waits_ && heard_time(now) >= program_waits_since_ + patience;
   }
-  /// For how long heartbeats have come without the number of a ping that was sent before. A member
-  /// that has shown none at all starts up.
+  /// Time for which heartbeats have arrived without the number of the last ping. Zero for a member
+  /// that has shown no ping at all: it starts up.
   Duration deaf_for(TimePoint now) const;
   bool is_deaf(TimePoint now) const { return deaf_for(now) >= deafness; }
-  /// It was heard a moment ago.
+  /// True if a heartbeat has arrived a moment ago.
   bool is_heard(TimePoint now) const { return now - last_heard_ <= deafness; }
   bool is_computing() const { return computing_; }
   bool stands_by() const { return standing_by_; }
-  /// It waits for others, and shows that it does not hang itself.
+  /// True if it waits for others, and shows that it does not hang itself.
   bool waits() const { return waiting_ && !computing_; }
   std::uint64_t step() const { return step_; }
-  /// It hands over a model or writes a checkpoint, which takes its time.
+  /// True while it sends a snapshot or writes a checkpoint, which may take long.
   bool saves() const { return saving_; }
   Duration expected() const { return expected_; }
   /// When the current step began, or the pause after the last one.
@@ -99,10 +99,12 @@ class StepWatch {
     TimePoint progressed;
   };
 
-  /// A worker takes one or two rounds to its end, or a few where rounds overlap.
+  /// After more rounds than this, a worker ignores the request to end. It needs one or two rounds
+  /// to its end, or a few if rounds overlap.
   static constexpr double rounds_to_end = 10;
 
-  /// A ping and the heartbeat after it take a part of this, also on a busy machine.
+  /// A member is deaf after this time. A ping and the heartbeat after it take less, even on a busy
+  /// machine.
   static constexpr Duration deafness = std::chrono::milliseconds(1500);
 
   TimePoint due(const Moments& moments) const;
@@ -120,42 +122,44 @@ class StepWatch {
   Duration expected_{};
   Duration usual_synchronization_{};
   double rounds_ = 0;
-  /// When the end was expected.
+  /// The member's progress when `end_expected` was called.
   struct Then {
     double rounds;
     std::uint64_t step;
   };
   std::optional<Then> then_;
   bool program_loop_ = false;
-  TimePoint first_heard_;   ///< by the clock that stops
-  TimePoint last_stepped_;  ///< by the clock that stops
+  TimePoint first_heard_;   ///< on the heartbeat clock
+  TimePoint last_stepped_;  ///< on the heartbeat clock
   bool program_waits_ = false;
-  TimePoint program_waits_since_;  ///< by the clock that stops
+  TimePoint program_waits_since_;  ///< on the heartbeat clock
   TimePoint begun_;                ///< the current step, or the pause after the last one
   TimePoint progressed_;
   std::uint64_t pinged_ = 0;  ///< by the coordinator
-  std::uint64_t pings_ = 0;   ///< that have come
-  TimePoint unheard_since_;   ///< by the clock that stops
-  Moments heard_;             ///< the same, on a clock that stops where no heartbeat comes
-  TimePoint last_heard_;      ///< by the coordinator's clock
-  TimePoint heard_until_;     ///< by the clock that stops
+  std::uint64_t pings_ = 0;   ///< the last number in its heartbeats
+  TimePoint unheard_since_;   ///< on the heartbeat clock
+  Moments heard_;             ///< `begun_` and `progressed_` on the heartbeat clock
+  TimePoint last_heard_;      ///< on the coordinator's clock
+  TimePoint heard_until_;     ///< on the heartbeat clock
 };
 
 /// Decides about the long waits that workers report: a wait continues, or some workers are missing.
 /// A pure state machine of the coordinator, beside `Membership`.
 ///
 /// In this order:
-/// 1. A worker that hangs or is deaf (`StepWatch`) is missing, whichever one is waited for.
+/// 1. A worker that hangs or is deaf (`StepWatch`) is missing, even if the reporter waits for
+///    another one.
 /// 2. A wait has taken its own limit: a worker is missing if the reporter waits for it, it is past
 ///    its due time, and it reports no wait itself.
 /// 3. Another worker is not past its due time: the wait continues. The reporter may wait for that
 ///    worker through others, as in a ring. A wait for a server that waits for no worker continues
 ///    until its limit.
-/// 4. Otherwise every worker is missing that reports no wait itself; if there is none, those that
+/// 4. Otherwise every worker that reports no wait itself is missing; if there is none, those that
 ///    the reporter waits for. If a server waits for no worker, none is missing.
 ///
-/// A member that hangs is found without a report, too (`hanging_alone`). A server is waited for as
-/// long as it does not hang, and for another wait_limit if it lives and does not answer.
+/// A member that hangs is found without a report, too (`hanging_alone`). A wait for a server
+/// continues as long as the server does not hang, and for another wait_limit if it lives but does
+/// not answer.
 ///
 /// Liveness: every wait ends or is decided: wait_limit after the last worker has stopped computing
 ///           at the latest, or when one hangs.
@@ -166,7 +170,7 @@ class WaitPolicy {
 
   struct Report {
     NodeId from;
-    std::vector<NodeId> awaited{};  ///< workers; empty: the reporter waits for a server alone
+    std::vector<NodeId> awaited{};  ///< workers; empty: the reporter waits only for a server
     Duration waited{};
     Duration limit{};               ///< of the wait, if no worker computes
     std::vector<NodeId> servers{};  ///< whose answers the reporter waits for
@@ -193,7 +197,7 @@ class WaitPolicy {
 
   Verdict decide(const Report& report, TimePoint now);
 
-  /// When a member that neither computes nor stands by is found to hang.
+  /// Decides when a member that neither computes nor stands by hangs.
   struct Idle {
     bool workers =
         false;  ///< also workers that are in no step, since no other worker waits for them
@@ -202,18 +206,19 @@ class WaitPolicy {
   /// The members that hang, whether or not another one waits for them: servers and the evaluator
   /// first, since workers may wait for these.
   std::vector<NodeId> hanging_alone(const Idle& idle, TimePoint now) const;
-  /// No server, and no evaluator, has anything to do, as its last heartbeats say.
+  /// True if, by their last heartbeats, neither the servers nor the evaluator have anything to do.
   bool servers_stand_by(TimePoint now) const;
-  /// Every member should have heard of the user's request to end by now.
+  /// As `StepWatch::end_expected`, for all workers.
   void end_expected();
-  /// The members that prevent the end that the user has requested: those that hang, are deaf, or
-  /// train on; or else those that do not go on, where no member computes any more: those that do
-  /// not even wait, servers, for which workers wait, or the workers of the earliest step. Empty
-  /// while the end may still come. `patience`: as long as a member may do nothing at least.
+  /// The members that prevent the end that the user has requested: those that hang, are deaf or
+  /// continue to train. If there are none, and no member can reach its end by itself, those without
+  /// progress: of them, those that report no wait, if any; of these, the servers and the evaluator,
+  /// if any, else the workers at the earliest step. Empty while the job may still reach its end.
+  /// `patience`: every member may do nothing for at least this time.
   std::vector<NodeId> preventing_end(Duration patience, TimePoint now) const;
-  /// The member that a failed wait for `awaited` is to be blamed on, other than the reporter: one
-  /// that hangs, else the awaited one unless it waits or computes in time, else the first worker
-  /// that does neither.
+  /// The member to blame for a failed wait for `awaited`, other than the reporter: one that hangs,
+  /// else the awaited one unless it waits or computes in time, else the first worker that does
+  /// neither.
   std::optional<NodeId> blame(NodeId reporter, std::optional<NodeId> awaited, TimePoint now) const;
 
   /// Null for a node that is no member, or is gone.

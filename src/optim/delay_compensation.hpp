@@ -24,16 +24,17 @@ class DelayCompensation {
     bool adaptive = false;
   };
 
-  /// Over a range of `values` parameters, before its first gradient.
-  /// Errors: ConfigError, for a λ that is negative or no number.
+  /// Compensates gradients of a range of `values` parameters.
+  /// Errors: ConfigError if λ is negative, infinite or no number.
   DelayCompensation(const Options& options, std::size_t values);
 
-  /// One gradient, a block of the range that begins at `first`, and the parameters it was and is to
-  /// be at. The spans have the same length. The blocks of a gradient cover the range once.
+  /// Compensates a block of a gradient, in place; the block begins at `first` of the range.
+  /// `values` are the present parameters, `backup` those at which the gradient was computed. The
+  /// spans have the same length. The blocks of a gradient cover the range once.
   void apply(std::size_t first, std::span<float> gradient, std::span<const float> values,
              std::span<const float> backup);
 
-  /// The moving mean, as the slot "gradient_mean_square"; nothing where not adaptive.
+  /// The moving mean, as the slot "gradient_mean_square"; empty unless adaptive.
   OptimizerState state() const { return memory_.state(); }
   /// As `UpdateRule::load`. Errors: DataError.
   void load(const OptimizerState& state) { memory_.load(state); }

@@ -48,7 +48,7 @@ void RuleMemory::load(const OptimizerState& state) {
   }
   if (!fits(state)) {
     throw DataError(fmt::format(
-        "state of {} does not fit: expected the like of {}; found {}; take the network and the "
+        "state of {} does not fit: expected state like {}; found {}; use the network and the "
         "optimizer that it was saved with",
         form_.rule, summary(this->state()), summary(state)));
   }

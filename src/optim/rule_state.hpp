@@ -18,8 +18,8 @@ struct ValueRange {
   friend bool operator==(const ValueRange&, const ValueRange&) = default;
 };
 
-/// The values of one shard, where `count` values are divided among `shards` in order. The sizes of
-/// two shards differ by one at most; with more shards than values some are empty.
+/// The range of one shard, if `count` values are divided among `shards` in order. The sizes of two
+/// shards differ by one at most; with more shards than values some are empty.
 inline ValueRange range_of_shard(std::size_t count, std::uint32_t shard, std::uint32_t shards) {
   const std::size_t first = count * shard / shards;
   const std::size_t end = count * (shard + 1) / shards;
@@ -57,7 +57,7 @@ class RuleMemory {
 
   OptimizerState state() const;
   /// Continues from `state`. An empty state is that before the first step.
-  /// Errors: DataError, for the state of another rule or range; the memory is unchanged then.
+  /// Errors: DataError if the state is of another rule or range; the memory is then unchanged.
   void load(const OptimizerState& state);
 
  private:

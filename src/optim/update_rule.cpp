@@ -18,7 +18,7 @@ namespace {
 constexpr double adagrad_epsilon = 1e-10;
 constexpr double usual_epsilon = 1e-8;
 
-/// What all rules share: a memory, and the rate of the step under way.
+/// The common part of all rules: a memory, and the rate of the step under way.
 class Rule : public UpdateRule {
  public:
   Rule(RuleMemory::Form form, const RuleSpec& spec, std::size_t values)
@@ -134,7 +134,7 @@ Made make(const RuleSpec& spec, std::size_t values) {
 struct Kind {
   std::string_view name;
   Made (*make)(const RuleSpec&, std::size_t);
-  bool stands_at_zero;  ///< of a gradient: values and state stay, without a weight decay
+  bool stands_at_zero;  ///< without weight decay, a zero gradient changes neither values nor state
 };
 
 constexpr std::array kinds{
@@ -153,7 +153,7 @@ constexpr auto names = [] {
   return all;
 }();
 
-/// Errors: ConfigError, for a name that no kind has.
+/// Errors: ConfigError if no kind has this name.
 const Kind& kind_of(const RuleSpec& spec) {
   const auto* const kind = std::find_if(kinds.begin(), kinds.end(),
                                         [&](const Kind& one) { return one.name == spec.name; });

@@ -35,30 +35,29 @@ class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
 
-  /// Begins a step at this learning rate: counts it, where the rule counts.
+  /// Begins a step at this learning rate: counts it, if the rule counts steps.
   virtual void begin_step(double learning_rate) = 0;
-  /// The step under way on the block of the range that begins at `first`, along the gradient
-  /// `scale` · gradient. Both spans have the same length.
+  /// Applies the step under way, with the gradient `scale` · gradient, to the block of the range
+  /// that begins at `first`. Both spans have the same length.
   virtual void apply(std::size_t first, std::span<float> values, std::span<const float> gradient,
                      float scale) = 0;
 
   /// The rule's state, under the names that libtorch's optimizers use.
   virtual OptimizerState state() const = 0;
   /// Continues as the rule whose state this is. An empty state is that before the first step.
-  /// Errors: DataError, for the state of another rule or range; the rule is unchanged then.
+  /// Errors: DataError if the state is of another rule or range; the rule is then unchanged.
   virtual void load(const OptimizerState& state) = 0;
 };
 
-/// The rule named by `spec` over a range of `values` parameters, before its first step.
-/// Errors: ConfigError, for an unknown name or a number out of range.
+/// Makes the rule that `spec` names, for a range of `values` parameters.
+/// Errors: ConfigError if the name is unknown or a number is out of range.
 std::unique_ptr<UpdateRule> make_update_rule(const RuleSpec& spec, std::size_t values);
 
-/// True where a step changes values whose gradient is zero, or the state with which they move
-/// later.
-/// Errors: ConfigError, for an unknown name.
+/// True if a step changes values whose gradient is zero, or state that moves them later.
+/// Errors: ConfigError if the name is unknown.
 bool moves_without_gradient(const RuleSpec& spec);
 
-/// In the order in which help texts list them.
+/// The names of all rules, in the order of help texts.
 std::span<const std::string_view> update_rule_names();
 
 }  // namespace syncopate

@@ -95,7 +95,7 @@ double load(const PaceCost& cost) {
   return cost.cpu_seconds / cost.budget_seconds;
 }
 
-/// To two digits, upwards: costs are measured, and differ a little from one start to the next.
+/// Rounds up to two digits: costs are measured, and differ a little from one start to the next.
 double rounded_up(double scale) {
   const double unit = std::pow(10.0, std::floor(std::log10(scale)) - 1);
   return std::ceil(scale / unit) * unit;

@@ -22,10 +22,10 @@ namespace syncopate {
 /// lie √(2/π) = 0.8 standard deviations from their mean on average.
 class PaceEstimate {
  public:
-  /// A step of `samples` took this long. One without samples has no effect.
+  /// Records a step of `samples` that took this long. A step without samples has no effect.
   void observe(std::uint32_t samples, Duration took);
 
-  /// Whether a step of `samples` that took this long is an outlier.
+  /// True if a step of `samples` that took this long is an outlier.
   bool is_outlier(std::uint32_t samples, Duration took) const;
 
   bool known() const { return !recent_.empty(); }
@@ -59,7 +59,7 @@ class PaceEstimate {
 struct PaceCost {
   std::string device;      ///< as messages name it: "worker 2 (gpu-old)"
   double cpu_seconds = 0;  ///< measured, of one mini-batch
-  /// The device's profile allows it this time, at the current time scale. Above 0.
+  /// The time that the device's profile allows for it at the current time scale. Above 0.
   double budget_seconds = 0;
 };
 

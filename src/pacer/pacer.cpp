@@ -90,8 +90,9 @@ Paces Pacer::left(Rank rank, TimePoint now) {
 
 Paces Pacer::joined(Rank rank, TimePoint now) {
   if (rank.value >= workers_.size() || workers_[rank.value].present) {
-    throw InternalError(fmt::format("worker {} joined, but is there already, or none of {}",
-                                    rank.value, workers_.size()));
+    throw InternalError(
+        fmt::format("worker {} joined, but is already present or none of {} workers", rank.value,
+                    workers_.size()));
   }
   advance_to(now);
   Worker& worker = workers_[rank.value];
@@ -235,7 +236,7 @@ void Pacer::open_next_round() {
   }
 }
 
-/// Of the workers that have reported a step.
+/// The speeds of the workers that are present and have reported a step.
 std::vector<DeviceSpeed> Pacer::known_speeds() const {
   std::vector<DeviceSpeed> devices;
   for (const Worker& worker : workers_) {
@@ -271,7 +272,8 @@ std::uint32_t Pacer::size_for(const Worker& worker) const {
   if (options_.rule == Rule::paper || !worker.estimate.known()) {
     return worker.step_samples;
   }
-  // No worker shall train on probes until the slowest has reported: the known ones make a plan.
+  // The devices of known speed make a plan, so no worker trains on probes until the slowest
+  // reports.
   return fitting_samples({worker.estimate.sample_seconds(), worker.batch_size},
                          plan_.computing_time(known_speeds()), worker.step_samples);
 }

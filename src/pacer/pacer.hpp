@@ -22,8 +22,9 @@ namespace syncopate {
 /// c_i is the estimated time of a step of worker i, k_i the steps that it has done in this round,
 /// e_i the moment at which its current step is expected to end (not before now), ε the margin (of
 /// the slowest worker's estimate, or `Options::margin`: the paper's is 0.5 s), q the time of a
-/// synchronization. The current step began at the last report, or, where workers do not overlap,
-/// the first one of a round when the synchronization before it had ended: at its last entry + q.
+/// synchronization. The current step began at the worker's last report. If workers do not overlap,
+/// the first step of a round began when the previous synchronization had ended: at its last entry +
+/// q.
 ///
 /// `paper` (algorithm 2), with s = argmax c_i: worker i synchronizes after k_i + 1 steps when
 ///         - i = s, or
@@ -34,10 +35,11 @@ namespace syncopate {
 ///         reported. Worker i synchronizes after the step that is expected to end nearest to F_r,
 ///         if workers overlap; else after the last step that ends by F_r; after one step at least.
 ///         T is `round_time`, or `shortest_round`; sizes of steps are those of `fitting_samples` in
-///         T (in T − q without overlap); until all have reported, in the `shortest_round` of those
-///         that have. Once the workers have trained on all samples of the job, each synchronizes
-///         after its current step: no round carries the job past its end, however long it was to
-///         be. (One of `paper` cannot end before the slowest's mini-batch.)
+///         T (in T − q without overlap); until all workers have reported, in the `shortest_round`
+///         of those that have. Once the workers have trained on all samples of the job, each
+///         synchronizes after its current step: no round carries the job past its end, however long
+///         the round was planned. (A round of `paper` cannot end before the mini-batch of the
+///         slowest worker.)
 ///
 /// A worker that has not reported counts as the slowest: until it reports, no other synchronizes.
 ///
@@ -45,7 +47,7 @@ namespace syncopate {
 ///             only for the round whose synchronization is next: after every worker present has
 ///             entered the one before. A round has one synchronization; every worker present enters
 ///             it once.
-/// Liveness:   while the workers present go on with their steps, the pacer decides for each in
+/// Liveness:   while the workers present continue to take steps, the pacer decides for each in
 ///             finite time, whatever the estimates are. No worker waits for one that is gone.
 /// Order:      a worker's reports in the order of its steps. A moment before the latest one counts
 ///             as the latest.
@@ -62,35 +64,36 @@ class Pacer {
     std::uint64_t done = 0;                   ///< rounds before, in a run that is resumed
   };
 
-  /// All workers are present.
-  /// Errors: ConfigError, for a batch size of 0 or a round time not above 0.
+  /// All workers are present at first.
+  /// Errors: ConfigError if a batch size is 0, the round time is not above 0, or the margin is
+  ///         negative.
   explicit Pacer(Options options);
 
-  /// A report of a worker that is gone has no effect.
-  /// Errors: ProtocolError, for an unknown rank; a report of another round than the worker is in;
-  ///         steps that do not grow; a negative duration; a synchronization that is not open.
-  ///         The pacer is unchanged then.
+  /// Takes the report of a worker; that of a worker that is gone has no effect.
+  /// Errors: ProtocolError if the rank is unknown, the report is of another round than the worker
+  ///         is in, its steps do not grow, a duration is negative, or its synchronization is not
+  ///         open. The pacer is then unchanged.
   Paces stepped(Rank worker, const StepReport& report, TimePoint now);
-  /// The worker has died, or is done: no other waits for it any more.
+  /// Called when the worker has died or is done: no other worker waits for it any more.
   Paces left(Rank worker, TimePoint now);
-  /// A worker that had left is back, as it was at first: without a report, at `first_pace`, in the
-  /// round whose synchronization is next.
-  /// Errors: InternalError, for a worker that is present or unknown.
+  /// Called when a worker that had left is back. It begins as at first: without a report, at
+  /// `first_pace`, in the round whose synchronization is next.
+  /// Errors: InternalError if the worker is present or unknown.
   Paces joined(Rank worker, TimePoint now);
   /// Call this regularly: a step may take longer than estimated, without any report.
   Paces time_passed(TimePoint now);
 
-  /// Every worker present has entered the synchronization of the round before and goes on at this
-  /// moment, at which the next round begins.
+  /// Called when every worker present has entered the synchronization of the previous round and
+  /// continues at this moment, at which the next round begins.
   Paces restart(TimePoint now);
 
-  /// What the pacer has learnt of the devices, for checkpoints.
+  /// The pacer's estimates, for checkpoints.
   wire::PacerMemory memory() const;
-  /// Goes on with the memory of another pacer. Call it before `restart`.
-  /// Errors: ConfigError, for another number of workers.
+  /// Continues with the memory of another pacer. Call it before `restart`.
+  /// Errors: ConfigError if the memory is of another number of workers.
   void load(const wire::PacerMemory& memory);
 
-  /// As of the last call.
+  /// The state after the last call.
   PacerState state() const;
 
  private:
@@ -136,7 +139,7 @@ class Pacer {
   std::vector<Worker> workers_;      ///< by rank
   std::uint64_t round_;              ///< its synchronization is next, or in progress
   std::uint64_t samples_ = 0;        ///< of all that have entered a synchronization
-  std::uint64_t samples_to_do_ = 0;  ///< 0: the job does not end by samples, or nobody has reported
+  std::uint64_t samples_to_do_ = 0;  ///< 0: no limit, or no worker has reported
   RoundPlan plan_;
   TimePoint now_{};
 };

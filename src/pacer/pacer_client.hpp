@@ -16,7 +16,8 @@ enum class PaceRule {
   timed,  ///< rounds have a length; a worker trains on the share of a mini-batch that fits
 };
 
-/// A worker's report after a local step. Durations are its own; it sends no time of its clock.
+/// A worker's report after a local step. The worker measures the durations; it sends no time of its
+/// clock.
 struct StepReport {
   std::uint64_t round = 0;    ///< of the step; the first is 1
   std::uint64_t steps = 0;    ///< local steps in that round so far, this one included
@@ -25,30 +26,30 @@ struct StepReport {
   bool synchronizes =
       false;                ///< the worker enters the round's synchronization, then the next round
   Duration communicated{};  ///< in the last synchronization, without waiting; sent once, then 0
-  /// Of all workers, from the start of this run; 0: the job does not end by samples.
+  /// The samples of all workers, from the start of this run; 0: the job does not end by samples.
   std::uint64_t samples_to_do = 0;
 };
 
-/// Why the pacer has decided as it did.
+/// The reason of a decision of the pacer.
 enum class PaceReason {
   first_round,          ///< nothing is known of the worker: it synchronizes after its first step
-  slowest,              ///< the others wait for this worker alone
+  slowest,              ///< the others wait only for this worker
   with_the_slowest,     ///< the slowest has entered the synchronization
   no_time_for_another,  ///< another step would not end in time for the synchronization
   samples_done,         ///< the workers have trained on all samples of the job
   resized,              ///< the steps change their size; nothing is decided about synchronizing
 };
 
-/// "no time for another step": for people.
+/// The reason in words: "no time for another step".
 std::string_view words_for(PaceReason reason);
 
 /// A decision of the pacer for one worker.
 struct Pace {
   Rank worker;
   std::uint64_t round = 0;
-  /// The worker synchronizes once it has done that many local steps of `round`. One that has done
-  /// more by then synchronizes after its current step. Empty: not decided yet. A decision does not
-  /// change within a round.
+  /// The worker synchronizes once it has done that many local steps of `round`. A worker that has
+  /// already done more synchronizes after its current step. Empty: not decided yet. A decision does
+  /// not change within a round.
   std::optional<std::uint64_t> sync_after;
   std::uint32_t step_samples = 0;  ///< of the steps after the current one
   PaceReason reason = PaceReason::resized;
@@ -62,9 +63,9 @@ struct FirstPace {
   std::optional<std::uint64_t> sync_after;  ///< in the worker's first round
 };
 
-/// Under `paper` whole mini-batches, of which the first ends the first round, as in the paper,
-/// where the first worker to report is the slowest known. Under `timed` probes, and no
-/// synchronization until all workers have reported.
+/// The pace at the beginning. Under `paper` steps are whole mini-batches, and the first one ends
+/// the first round: as in the paper, the first worker to report is the slowest known. Under `timed`
+/// steps are probes, and no worker synchronizes until all have reported.
 FirstPace first_pace(PaceRule rule, std::uint32_t batch_size);
 
 /// The least share of a mini-batch that is worth a step: a sixteenth, and at least two samples,
@@ -91,8 +92,8 @@ struct PacerState {
   std::vector<Worker> workers = {};  ///< by rank
 };
 
-/// The share of each worker's speed in that of all, by rank: 0 for one that is gone. Empty until
-/// the speed of every worker present is known.
+/// The share of each worker in the speed of all workers, by rank: 0 for one that is gone. Empty
+/// until the speed of every worker present is known.
 std::vector<double> speed_shares(const PacerState& state);
 
 /// The last decisions that a worker has received. Empty at first.

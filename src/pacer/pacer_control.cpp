@@ -9,7 +9,7 @@ namespace syncopate {
 namespace {
 
 constexpr Duration tick_every = std::chrono::milliseconds(100);
-/// A worker receives its share of the speed again when it has changed by more than this part of it.
+/// A worker receives its share of the speed again when that has changed by more than this fraction.
 constexpr double share_tolerance = 0.02;
 
 StepReport from_wire(const wire::Stepped& stepped) {
@@ -73,8 +73,8 @@ void PacerService::before_restart(wire::Released& released) {
   *released.mutable_pacer() = pacer_.memory();
 }
 
-/// The pacer's decisions depend on reports, and on ticks that begin at the restart: on nothing that
-/// differs in a run that is resumed there.
+/// The pacer's decisions depend only on reports, and on ticks that begin at the restart, so they
+/// are the same in a run that is resumed here.
 void PacerService::restarted() {
   next_tick_ = world_.now() + tick_every;
   sent_shares_.clear();
@@ -161,8 +161,8 @@ PaceOrder PacerLink::order() const {
   return order_;
 }
 
-/// Orders come in the order in which the pacer gave them. One without `sync_after` leaves the last
-/// one in force.
+/// Orders come in the order in which the pacer gave them. An order without `sync_after` keeps the
+/// previous one in force.
 void PacerLink::follow(const wire::Pace& pace) {
   const MutexLock lock(mutex_);
   order_.step_samples = pace.step_samples();

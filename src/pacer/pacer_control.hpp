@@ -19,7 +19,7 @@ class PaceObserver {
 
   /// Every 100 ms.
   virtual void paced(const PacerState& state) = 0;
-  /// The pacer has decided this, `moment` after the view was installed.
+  /// The pacer has made this decision, `moment` after the view was installed.
   virtual void pace_decided(const Pace& pace, Duration moment) = 0;
   /// A worker has done a step. Called before `pace_decided` for the decisions that follow from it.
   virtual void stepped(Rank worker, const StepReport& report) = 0;
@@ -65,7 +65,7 @@ std::unique_ptr<ControlHandler> make_pacer_service(World& world, PaceObserver& o
 /// Thread: any.
 class PacerLink final : public PacerClient {
  public:
-  /// Made before the member joins, so that it misses no order. `link` outlives this.
+  /// Constructed before the member joins, so that it misses no order. `link` outlives this.
   explicit PacerLink(ControlLink& link);
   ~PacerLink() override;
   PacerLink(const PacerLink&) = delete;

@@ -24,9 +24,9 @@ struct DeviceSpeed {
 /// devices wait for the result of a synchronization (`waits`), else 0.
 Duration shortest_round(std::span<const DeviceSpeed> devices, Duration synchronization, bool waits);
 
-/// The next length of a round: half the way to the `wanted` one, which is measured and fluctuates;
-/// `current` where that is within a tenth; at most twice as long, because a round that is far too
-/// long by a mistake cannot be shortened while it lasts.
+/// The next length of a round: half way from `current` to `wanted`, which is measured and
+/// fluctuates. It stays `current` if the two differ by at most a tenth. It at most doubles, because
+/// a round that is far too long by a mistake cannot be shortened while it lasts.
 Duration smoothed_round_time(Duration current, Duration wanted);
 
 /// Samples for each step of a device that has `time` for one: whole mini-batches if these fit, else
@@ -34,8 +34,8 @@ Duration smoothed_round_time(Duration current, Duration wanted);
 /// a twentieth or three quarters of a sample, so that fluctuating times change no sizes.
 std::uint32_t fitting_samples(const DeviceSpeed& device, Duration time, std::uint32_t current);
 
-/// When timed rounds end: round r at F_r = max(F_{r−1}, last entry into synchronization r−1) + T.
-/// A pure state machine.
+/// Plans the ends of timed rounds: round r ends at F_r = max(F_{r−1}, last entry into
+/// synchronization r−1) + T. A pure state machine.
 class RoundPlan {
  public:
   struct Options {
@@ -45,11 +45,12 @@ class RoundPlan {
 
   explicit RoundPlan(const Options& options);
 
-  /// A synchronization took `time`, as a worker reports in round `reported_in`.
+  /// Records that a synchronization took `time`, as a worker reports in round `reported_in`.
   ///
-  /// Every worker reports the same synchronization, in the round after it or one later. So outliers
-  /// count as one until a round later: a single stall of a server or a link must not look like two
-  /// in a row, which the estimate would take for usual.
+  /// Every worker reports the same synchronization, in the round after it or one later. So all
+  /// outliers that are reported within a round of the first one count as one: a single stall of a
+  /// server or a link must not look like two outliers in a row, which the estimate would take for
+  /// usual.
   void observe_synchronization(std::uint64_t reported_in, Duration time);
   /// q, estimated; zero: unknown.
   Duration synchronization_time() const { return synchronizations_.step_time(1); }
@@ -63,21 +64,22 @@ class RoundPlan {
   /// The time for a device's steps in a round. Before T is known, `devices` determine it.
   Duration computing_time(std::span<const DeviceSpeed> devices) const;
 
-  /// Whether the end of the open round is planned.
+  /// True if the end of the open round is planned.
   bool is_planned() const { return end_.has_value(); }
   /// Plans the end of the open round.
   void plan(std::span<const DeviceSpeed> devices, TimePoint now);
-  /// The last worker has entered the synchronization: the next round is open, and not planned.
+  /// Called when the last worker has entered the synchronization: opens the next round, which is
+  /// not planned yet.
   void open_next(TimePoint now);
-  /// The next round begins at its plan, whatever came before.
+  /// Forgets the rounds before: the next round begins at the moment of its plan.
   void restart();
-  /// Whether a device synchronizes after the step that ends at `end`, rather than after another
+  /// True if a device synchronizes after the step that ends at `end`, rather than after another
   /// step. Requires `is_planned()`.
   bool ends_round(TimePoint end, Duration step) const;
 
   const PaceEstimate& synchronizations() const { return synchronizations_; }
-  /// Goes on with what another plan has learnt. A round time of zero, or one given by the options,
-  /// changes nothing.
+  /// Continues with the estimates of another plan. `round_time` is ignored if it is zero, or if the
+  /// options give one.
   void load(const PaceEstimate::State& synchronizations, Duration round_time);
 
  private:

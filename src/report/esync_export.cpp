@@ -24,8 +24,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Calls `check` with each object and its place, "FILE:LINE". Passes over other lines, as a crash
-/// may leave one.
+/// Calls `check` with each object and its place, "FILE:LINE". Skips other lines: a crash may leave
+/// one.
 template <class Check>
 std::vector<Json> objects_in(const std::filesystem::path& path, Check check) {
   std::vector<Json> objects;
@@ -91,7 +91,7 @@ std::map<std::size_t, Json> evaluations_by_line(const std::vector<Json>& lines,
   return by_line;
 }
 
-/// The options by which runs are grouped, as far as config.toml has them.
+/// The options by which runs are grouped, of those that config.toml has.
 Json options_of(const RunFolder& run) {
   constexpr std::array names{"scheme",  "network", "data",         "split",         "cluster",
                              "workers", "seed",    "virtual_time", "learning_rate", "batch_size"};
@@ -108,7 +108,7 @@ Json options_of(const RunFolder& run) {
   return options;
 }
 
-/// True where a process of a resumed run began between two lines: its sums begin at 0.
+/// True if a process of a resumed run began between two lines: its sums begin at 0.
 bool began_between(const Json& before, const Json& line) {
   return std::ranges::any_of(
       logged_sums, [&](const char* name) { return number(line, name) < number(before, name); });
@@ -160,7 +160,8 @@ class EsyncTimes {
   bool began_;
 };
 
-/// A name that another process has sent, as the name of a folder: it names no folder elsewhere.
+/// Makes the name of a folder from a name that another process has sent, so that it cannot name a
+/// folder elsewhere.
 std::string folder_name(std::string name) {
   std::ranges::replace_if(
       name,
@@ -169,7 +170,7 @@ std::string folder_name(std::string name) {
   return name.empty() ? "host" : name == "." || name == ".." ? "_" : name;
 }
 
-/// The host of a worker, as its spans have it.
+/// The host of a worker, from its spans.
 std::string host_of(const RunFolder& run, Rank rank) {
   std::optional<std::string> host;
   objects_in(run.spans_of("worker", rank), [&](const Json& line, const std::string& where) {
@@ -186,11 +187,11 @@ void make_folder(const std::filesystem::path& path) {
   }
 }
 
-/// What the logs of a run hold of one worker.
+/// The contents of a run's logs about one worker.
 struct LoggedWorker {
   std::filesystem::path folder;
   std::vector<Json> lines;
-  std::map<std::size_t, Json> evaluations{};  ///< by line; of the first worker alone
+  std::map<std::size_t, Json> evaluations{};  ///< by line; only of the first worker
 };
 
 LoggedWorker logged_worker(const RunFolder& run, Rank rank, const std::filesystem::path& out) {
@@ -207,7 +208,7 @@ std::map<std::size_t, Json> logged_evaluations(const RunFolder& run,
   return evaluations_by_line(lines, objects_in(run.evaluations(), check));
 }
 
-/// `options`: of the run.
+/// `options`: those of the run.
 void write_logs(const LoggedWorker& worker, bool local, const Json& options) {
   make_folder(worker.folder);
   const Json nothing = Json::object();
@@ -237,7 +238,8 @@ bool steps_locally(const std::vector<LoggedWorker>& workers) {
   });
 }
 
-/// Rounds of another run would be read as rounds of this one. Errors: DataError.
+/// Refuses a folder with logs: rounds of another run would be read as rounds of this one. Errors:
+/// DataError.
 void check_holds_no_logs(const std::filesystem::path& out) {
   constexpr int below_host_and_worker = 2;
   std::error_code none;  // an empty iterator

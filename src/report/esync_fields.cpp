@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Whole numbers from here on are not exact as float64, in which other programs may read them.
+/// Larger whole numbers are not exact as float64, in which other programs may read them.
 constexpr double most_counted = 9007199254740992.0;
 
 const Json* field_of(const Json& object, const char* name) {

@@ -21,7 +21,7 @@ std::optional<double> optional_number(const nlohmann::ordered_json& object, cons
 std::optional<std::string> optional_text(const nlohmann::ordered_json& object, const char* name,
                                          const std::string& where);
 
-/// The error for a value of another kind; null: for an absent field.
+/// Throws the error for a value of another kind. `found` is null for an absent field.
 [[noreturn]] void refuse(const std::string& where, const std::string& expected,
                          const std::string& name, const nlohmann::ordered_json* found);
 

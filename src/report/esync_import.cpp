@@ -37,14 +37,14 @@ struct EsyncRound {
   double check = 0;  ///< asking the state server, and resetting it
   double evaluation = 0;
   std::optional<double> accuracy{};
-  Json evaluations = Json::array();  ///< whole lines, which an export has
+  Json evaluations = Json::array();  ///< whole lines, which only an export has
   bool local = false;
 };
 
 struct EsyncWorker {
   std::filesystem::path folder;
   std::vector<EsyncRound> rounds{};
-  Json options = Json::object();  ///< of the run, which an export has
+  Json options = Json::object();  ///< of the run, which only an export has
 };
 
 /// `where`: the file of the round. Errors: DataError.
@@ -89,7 +89,7 @@ bool is_bare_key(const std::string& name) {
   });
 }
 
-/// Errors: DataError, for a value of another kind than that option has.
+/// Errors: DataError if the value is of another kind than the option's.
 void check_option(const std::string& name, const Json& value, const std::string& where) {
   constexpr std::array texts{"scheme", "network", "data", "split", "cluster"};
   constexpr std::array counts{"workers", "seed", "batch_size"};
@@ -108,7 +108,7 @@ void check_option(const std::string& name, const Json& value, const std::string&
   }
 }
 
-/// The options of a run that an export has, without those that it leaves open.
+/// The options of a run in an export, without those that have no value.
 Json options_in(const Json& report, const std::string& where) {
   const Json run = report.value("run", Json::object());
   if (!run.is_object()) {
@@ -137,8 +137,8 @@ Json report_at(const std::filesystem::path& path) {
   return report;
 }
 
-/// `options`: takes those of the run; may be null. Errors: DataError, for a file that is no log of
-/// a round.
+/// `options`: receives those of the run; may be null. Errors: DataError if the file is not the log
+/// of a round.
 EsyncRound round_in(const std::filesystem::path& path, Json* options) {
   const std::string where = path.string();
   const Json report = report_at(path);
@@ -178,10 +178,10 @@ EsyncWorker worker_in(const std::filesystem::path& folder) {
   }
 }
 
-/// A name as people order it: "worker2" before "worker10".
+/// Orders names with their numbers by value: "worker2" before "worker10".
 struct NameOrder {
   explicit NameOrder(const std::string& name) : whole(name) {
-    const std::size_t end = name.find_last_not_of("0123456789") + 1;  // 0 for digits alone
+    const std::size_t end = name.find_last_not_of("0123456789") + 1;  // 0 for only digits
     const std::size_t significant = std::min(name.find_first_not_of('0', end), name.size());
     text = name.substr(0, end);
     number = name.substr(significant);
@@ -208,7 +208,7 @@ std::vector<NameOrder> order_of(const std::filesystem::path& path) {
   return order;
 }
 
-/// Errors: DataError, where there are none.
+/// Errors: DataError if there are none.
 std::vector<EsyncWorker> workers_below(const std::filesystem::path& logs) {
   std::map<std::vector<NameOrder>, std::filesystem::path> folders;
   std::error_code error;
@@ -235,8 +235,8 @@ std::vector<EsyncWorker> workers_below(const std::filesystem::path& logs) {
   return workers;
 }
 
-/// Samples of all workers in their round `index`; in asynchronous logs, which have other numbers of
-/// rounds, nothing better is known.
+/// Samples of all workers in their round `index`. In asynchronous logs, in which workers have
+/// different numbers of rounds, this is an approximation.
 std::uint64_t samples_of_round(const std::vector<EsyncWorker>& workers, std::size_t index) {
   std::uint64_t samples = 0;
   for (const EsyncWorker& worker : workers) {
@@ -313,7 +313,7 @@ Json worker_object(const EsyncWorker& worker, std::size_t rank, const Sums& sums
           {"update_seconds", sums.update}};
 }
 
-/// What is known of the run: the user's word first, then that of the logs.
+/// The known options of the run: the user's values override those of the logs.
 Json options_of(const std::vector<EsyncWorker>& workers, const EsyncOrigin& origin) {
   Json options = workers.front().options;
   const auto take = [&](const char* name, const std::optional<std::string>& value) {

@@ -31,7 +31,7 @@ struct EsyncLogs {
   std::size_t rounds = 0;  ///< files
 };
 
-/// What the user knows of logs; empty: as the logs say.
+/// The user's values for logs; empty: the values in the logs.
 struct EsyncOrigin {
   std::optional<std::string> scheme = {};
   std::optional<std::string> network = {};
@@ -40,23 +40,22 @@ struct EsyncOrigin {
 };
 
 /// Writes the logs of a run to `out`/<host>/worker<rank>. A record has the sums of a round, which
-/// are shared out evenly among its steps. Waiting for others counts as the global update, as in
-/// ESync, whose push and pull block. "evaluation" is the time in which snapshots held the worker.
-/// Worker 0 has the accuracies.
-/// Sums of a line below those before it are those of a resumed run's new process. Every value is
-/// checked before a file is written.
-/// Errors: DataError, for a folder without workers' logs, a value of another kind in them, an `out`
-///         that holds logs already, or one that cannot be written; ConfigError, for a config.toml
-///         that is no TOML.
+/// the export divides evenly among the round's steps. Waiting for others counts as the global
+/// update, as in ESync, whose push and pull block. "evaluation" is the time in which snapshots held
+/// the worker. Worker 0 has the accuracies.
+/// If the sums of a line are below those of the line before, the process of a resumed run began
+/// between the two. Every value is checked before a file is written.
+/// Errors: DataError if the folder has no workers' logs or a value of another kind in them, or if
+///         `out` already holds logs or cannot be written; ConfigError if config.toml is not TOML.
 EsyncLogs export_esync_logs(const RunFolder& run, const std::filesystem::path& out);
 
 /// Makes a run folder of the logs of all workers below `logs`: their lines, evaluations, a summary,
-/// and a config.toml with the options that are known. Workers are ranked by their paths, where a
-/// number at the end of a name counts as a number. Every value is checked before a file is written.
-/// Fields that the logs do not have are absent, or null where readers expect one. Without a known
-/// scheme, logs with "global update" are of `esync`; others are of `ssgd` where all workers have
-/// equally many rounds.
-/// Errors: DataError, where there are no logs, for a damaged one, or for a folder that holds a run.
+/// and a config.toml with the known options. Workers get their ranks in the order of their paths; a
+/// number at the end of a name is compared as a number. Every value is checked before a file is
+/// written. Fields that the logs do not have are absent, or null if readers expect one. Without a
+/// known scheme, logs with "global update" are of `esync`; others are of `ssgd` if all workers have
+/// the same number of rounds.
+/// Errors: DataError if there are no logs, if one is damaged, or if the folder already holds a run.
 EsyncLogs import_esync_logs(const std::filesystem::path& logs, const RunFolder& run,
                             const EsyncOrigin& origin = {});
 

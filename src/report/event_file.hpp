@@ -22,8 +22,8 @@ struct Scalar {
 /// Thread: one at a time.
 class EventFile {
  public:
-  /// Opens `path`, and appends where it is there already.
-  /// Errors: DataError, when it cannot be opened or written.
+  /// Opens `path`, and appends if the file exists.
+  /// Errors: DataError if it cannot be opened or written.
   EventFile(const std::filesystem::path& path, double wall_time);
   ~EventFile();
   EventFile(const EventFile&) = delete;
@@ -39,8 +39,8 @@ class EventFile {
   int descriptor_;
 };
 
-/// CRC-32C of the bytes, rotated and shifted as in TFRecords, so that the checksum of data that
-/// holds checksums stays a good one.
+/// CRC-32C of the bytes, rotated and shifted as in TFRecords: so the checksum of data that contain
+/// checksums stays a good one.
 std::uint32_t masked_crc32c(std::string_view bytes);
 
 }  // namespace syncopate

@@ -112,14 +112,14 @@ using Event = std::variant<Started, Status, EvaluationResult, Checkpoint, Note, 
 /// Errors: ProtocolError, which quotes the line, if it is no event.
 Event parse_event(std::string_view line);
 
-/// Whether the job of which this line is the last event has ended well; empty for any other line.
-/// Looks at the first field only, which `Recorder` writes first.
+/// If this line is the last event of a job, returns whether the job ended well; empty for any other
+/// line. Reads only the first field, which `Recorder` writes first.
 std::optional<bool> end_in(std::string_view line);
 
 /// {"event": "left", "worker"}: a program of the user has left a job that does not train, or has
-/// ended. For the supervisor alone.
+/// ended. Only for the supervisor.
 nlohmann::ordered_json left(std::uint32_t worker);
-/// Which worker has left, by this line; empty for any other line.
+/// Returns the worker that has left, by this line; empty for any other line.
 std::optional<std::uint32_t> left_in(std::string_view line);
 
 }  // namespace syncopate::events

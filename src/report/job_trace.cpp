@@ -27,7 +27,7 @@ std::string_view word_for(Role role) {
 }
 
 const RunFolder& without_spans(const RunFolder& folder) {
-  std::error_code unheeded;  // those of an earlier session, which a merge recognises by their clock
+  std::error_code unheeded;  // a merge recognises spans of an earlier session by their clock
   std::filesystem::remove_all(folder.spans(), unheeded);
   return folder;
 }
@@ -49,7 +49,7 @@ void JobTrace::began(const View& view, bool resumed) {
   log_.flush();
 }
 
-/// Writes the offset of the member's clock when it is first known, and when it is known better.
+/// Writes the offset of the member's clock when it is first known, and when the estimate improves.
 void JobTrace::heartbeat_came(const Member& member, const wire::Heartbeat& heartbeat) {
   ClockOffset& offset = offsets_[member.node];
   offset.heartbeat_came(heartbeat, clock_.now());

@@ -15,8 +15,8 @@
 
 namespace syncopate {
 
-/// The coordinator's part of a trace: instants for what happens to the members, for decisions of
-/// the pacer and for evaluations, counters of the job, and the offset of each member's clock.
+/// The coordinator's part of a trace: instants for changes of members, decisions of the pacer and
+/// evaluations; counters of the job; and the offset of each member's clock.
 ///
 /// Thread: one at a time.
 class JobTrace {

@@ -33,7 +33,7 @@ Json to_json(const PacerState::Worker& worker) {
           {"overdue", worker.overdue}};
 }
 
-/// Errors: DataError, for a line that a crash or another program has damaged.
+/// Errors: DataError if a crash or another program has damaged the line.
 EvaluationResult evaluation_in(const std::string& line, const std::filesystem::path& file) {
   try {
     return evaluation_from(Json::parse(line));
@@ -267,7 +267,7 @@ void Recorder::checkpoint_written(const wire::Checkpoint& checkpoint) {
       {{"event", "checkpoint"}, {"path", checkpoint.path()}, {"round", checkpoint.round()}});
 }
 
-/// Says so once: the parameters are seldom finite again.
+/// Warns only once: the parameters are seldom finite again.
 void Recorder::checkpoint_skipped(const wire::Checkpoint& kept) {
   if (!lost_model_) {
     lost_model_ = LostModel{
@@ -276,7 +276,7 @@ void Recorder::checkpoint_skipped(const wire::Checkpoint& kept) {
   }
 }
 
-/// A member that was started by hand writes below its own run folder.
+/// Warns if checkpoints are elsewhere: a member that was started by hand uses its own run folder.
 void Recorder::expect_in_folder(const std::filesystem::path& checkpoint) {
   const auto normal = [](const std::filesystem::path& path) {
     return std::filesystem::absolute(path).lexically_normal();
@@ -383,7 +383,8 @@ void Recorder::finish() {
       {{"event", "finished"}, {"reason", ended_because()}, {"summary", std::move(result)}});
 }
 
-/// Training has ended well, and its model is in a checkpoint: the event has the summary, too.
+/// An error here ends no job: training has ended well, its model is in a checkpoint, and the event
+/// has the summary, too.
 void Recorder::write_summary(const Json& summary) {
   try {
     write_file(options_.folder.summary(), json_text(summary, 2) + "\n");
@@ -392,7 +393,8 @@ void Recorder::write_summary(const Json& summary) {
   }
 }
 
-/// A job that fails leaves no time for this: `syncopate trace` does it later.
+/// Called only for jobs that end well. After a failure there is no time for it; `syncopate trace`
+/// does it later.
 void Recorder::write_trace() {
   if (!trace_) {
     return;

@@ -19,7 +19,7 @@
 namespace syncopate {
 
 /// The coordinator's record of a training job: it receives every status and event, emits events for
-/// those who watch (`report/events.hpp`), decides when the target is reached, and writes the
+/// observers of the job (`report/events.hpp`), decides when the target is reached, and writes the
 /// summary.
 class Recorder : public JobObserver, public PaceObserver {
  public:
@@ -85,7 +85,7 @@ class Recorder : public JobObserver, public PaceObserver {
   const Clock& clock_;
   Options options_;
   Scoreboard scoreboard_;
-  std::optional<LenientLines> evaluations_;  ///< from the first one on
+  std::optional<LenientLines> evaluations_;  ///< from the first evaluation on
   View view_;
   MemberStatuses members_;
   std::optional<PacerState> pace_;   ///< of a job whose workers are paced

@@ -18,8 +18,8 @@ class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path root) : root_(std::move(root)) {}
 
-  /// Creates the folder and its subfolders; that of checkpoints for a job that writes some.
-  /// Errors: ConfigError, if it already holds a run; DataError, if it cannot be created.
+  /// Creates the folder and its subfolders; that of checkpoints only if `has_checkpoints`.
+  /// Errors: ConfigError if it already holds a run; DataError if it cannot be created.
   void create(bool has_checkpoints = true) const;
 
   const std::filesystem::path& root() const { return root_; }
@@ -29,8 +29,8 @@ class RunFolder {
   std::filesystem::path pace_log() const { return root_ / "pacer.jsonl"; }
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
   std::filesystem::path worker_log(Rank rank) const;
-  /// The workers whose logs are there, in order; others may have none, such as one that was lost.
-  /// Errors: DataError, where the folder cannot be read.
+  /// The workers that have a log, in order; a worker that was lost may have none.
+  /// Errors: DataError if the folder cannot be read.
   std::vector<Rank> logged_workers() const;
   /// The event file of a process that began at `wall_time`, in seconds since 1970.
   std::filesystem::path events(double wall_time) const;
@@ -48,8 +48,8 @@ class RunFolder {
 /// them again. Also drops lines that cannot be read, as a crash may leave one at the end.
 void keep_rounds_up_to(const std::filesystem::path& log, std::uint64_t round);
 
-/// Logs each decision of the pacer, and what the worker then did: one line a decision, written when
-/// the worker's round ends.
+/// Logs each decision of the pacer, and what the worker then did: one line per decision, written
+/// when the worker's round ends.
 ///
 ///     {"worker", "round", "seconds", "steps_before", "planned_steps", "step_samples", "reason",
 ///      "taken_steps", "round_samples"}

@@ -17,11 +17,11 @@
 
 namespace syncopate {
 
-/// The curves of a run for TensorBoard. Steps are rounds, and a moment is the wall time at which
+/// The curves of a run for TensorBoard. Its steps are rounds. Its times are the wall time at which
 /// the process began plus the seconds of training since, so that TensorBoard's axis "relative"
 /// shows the training clock, in virtual time, too.
 ///
-/// A file that cannot be written ends no job: `report` gets the reason, once.
+/// If the file cannot be written, the job continues: `report` gets the reason, once.
 ///
 /// Thread: one at a time.
 class ScalarLog {

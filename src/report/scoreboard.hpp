@@ -42,8 +42,8 @@ class Scoreboard {
 };
 
 nlohmann::ordered_json to_json(const EvaluationResult& result);
-/// Reads what `to_json` has written; null, which stands for a number that is not finite, becomes
-/// NaN. Lines of older versions lack the time and the statistics of a test.
+/// Reads the result of `to_json`; null, which stands for a number that is not finite, becomes NaN.
+/// Lines of older versions lack the duration of the test and its BatchNorm statistics.
 EvaluationResult evaluation_from(const nlohmann::ordered_json& object);
 nlohmann::ordered_json or_null(std::optional<double> value);
 

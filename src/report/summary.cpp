@@ -93,9 +93,9 @@ Members members_of(const RunResult& result) {
   return members;
 }
 
-/// The samples per second that entered the model, over those of all devices by themselves. Samples
-/// of dropped gradients were computed, but did not enter it: only a server that keeps the model
-/// knows how many those are.
+/// The samples per second that entered the model / those of all devices by themselves. Samples of
+/// dropped gradients were computed, but did not enter the model: only a server that keeps the model
+/// knows their number.
 double cluster_efficiency(const RunResult& result, const Members& members,
                           const MetricValues& keeper) {
   const bool server_knows = server_keeps_model(result.config) && keeper[Metric::samples] > 0;
@@ -125,7 +125,7 @@ std::string LostModel::to_string() const {
   return checkpoint.empty()
              ? what
              : fmt::format(
-                   "{}; the last finite one is that of round {}: go on from it by --resume "
+                   "{}; the last finite one is that of round {}: continue from it by --resume "
                    "with a lower --learning-rate",
                    what, checkpoint_round);
 }

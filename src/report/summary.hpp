@@ -21,7 +21,7 @@ struct LostModel {
   std::string checkpoint{};            ///< the newest one that is kept
   std::uint64_t checkpoint_round = 0;  ///< its round
 
-  /// What happened, and what to do.
+  /// Describes what happened and what to do.
   std::string to_string() const;
 };
 
@@ -29,7 +29,7 @@ struct LostModel {
 struct MemberStatuses {
   std::map<Rank, wire::Heartbeat> workers;
   std::map<Rank, wire::Heartbeat> servers;
-  std::map<Rank, std::string> dropped;  ///< workers, and why the job went on without them
+  std::map<Rank, std::string> dropped;  ///< workers, and why the job continued without them
   std::optional<std::string> evaluator_dropped_because{};
   std::uint64_t evaluator_restarts = 0;
 };
@@ -44,7 +44,7 @@ struct RunResult {
   const Scoreboard& scoreboard;
   std::string ended_because;
   MetricTable metrics = all_metrics();
-  std::optional<LostModel> lost_model = {};  ///< empty where the last checkpoint was written
+  std::optional<LostModel> lost_model = {};  ///< empty if the last checkpoint was written
 };
 
 /// The content of `summary.json`. Times are in seconds of the training clock.

@@ -21,7 +21,7 @@ namespace {
 using Json = TraceWriter::Json;
 using Track = TraceWriter::Track;
 
-/// Between two calls of a `TraceProgress`: parts of a second.
+/// Number of lines between two calls of a `TraceProgress`: they take parts of a second.
 constexpr std::uint64_t lines_of_progress = 20'000;
 
 /// Calls `with` for each line of a log that is an object, until it returns false.

@@ -16,14 +16,13 @@ struct MergedTrace {
 using TraceProgress = std::function<void()>;
 
 /// Makes `trace.json.gz` of a run folder from the spans that its processes have written
-/// (`telemetry/span_log.hpp`). The job may run, or have crashed: lines that are damaged are passed
-/// over.
+/// (`telemetry/span_log.hpp`). The job may still run, or have crashed: damaged lines are skipped.
 ///
-/// The time of the trace is that of the coordinator's clock since it began. The clock of a process
-/// with the coordinator's kernel is the same clock; those of others are mapped by the offsets that
-/// the coordinator has estimated, whose residual skew is in the metadata (`ClockOffset`).
+/// The time of the trace is that of the coordinator's clock since it began. A process on the
+/// coordinator's running kernel has the same clock; the clocks of others are mapped by the offsets
+/// that the coordinator has estimated, whose residual skew is in the metadata (`ClockOffset`).
 ///
-/// Errors: DataError, for a folder without spans, and for a trace that cannot be written.
+/// Errors: DataError if the folder has no spans, or if the trace cannot be written.
 MergedTrace merge_trace(
     const RunFolder& folder, const TraceProgress& progress = [] {});
 

@@ -9,7 +9,8 @@ namespace {
 
 using Json = TraceWriter::Json;
 
-/// An end of a flow belongs to the slice around it, which this moment before its end is inside.
+/// An end of a flow belongs to the slice that contains it. The end of a slice is outside, so flows
+/// end this much earlier.
 constexpr Duration inside = std::chrono::nanoseconds(1);
 
 double microseconds(Duration time) {

@@ -11,8 +11,8 @@ namespace syncopate {
 
 /// Writes a trace in Chrome's JSON format ("Trace Event Format"), gzipped, which Perfetto opens.
 ///
-/// Times are of the trace, from its beginning. Order: processes and threads are named before the
-/// events on them.
+/// Times count from the beginning of the trace. Order: processes and threads are named before their
+/// events.
 class TraceWriter {
  public:
   using Json = nlohmann::ordered_json;

@@ -11,8 +11,8 @@
 
 namespace syncopate {
 
-/// A member's part in estimating the offset of its clock: the least delay of pings, by the clocks
-/// of both sides, which it reports with its heartbeats.
+/// A member's part in the estimation of its clock's offset: the least delay of pings, measured with
+/// the clocks of both sides. The member reports it with its heartbeats.
 ///
 /// Thread: any.
 class ClockProbe {
@@ -35,19 +35,19 @@ class ClockProbe {
 };
 
 /// The offset of a member's clock from the coordinator's, by the least delays in both directions
-/// (Mills 1991, the clock filter of NTP): of a message that takes the time d, the receiver sees
-/// d + offset or d − offset. Pure.
+/// (Mills 1991, the clock filter of NTP): for a message that takes the time d, the receiver
+/// measures d + offset or d − offset. Pure.
 ///
-/// A drift of the clocks during the job is not seen; it adds to `skew`.
+/// A drift of the clocks during the job is not noticed; it adds to `skew`.
 class ClockOffset {
  public:
   struct Estimate {
-    Duration offset{};  ///< of the member's clock: what it shows more than the coordinator's
+    Duration offset{};  ///< the member's clock minus the coordinator's
     Duration skew{};    ///< the offset is not further from the true one than this
     friend bool operator==(const Estimate&, const Estimate&) = default;
   };
 
-  /// A heartbeat came at `now` of the coordinator's clock.
+  /// A heartbeat arrived at `now` of the coordinator's clock.
   void heartbeat_came(const wire::Heartbeat& heartbeat, TimePoint now) {
     if (!heartbeat.has_ping_delay()) {
       return;

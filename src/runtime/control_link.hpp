@@ -32,10 +32,10 @@ class ControlHandler {
  public:
   virtual ~ControlHandler() = default;
 
-  /// Everyone has joined; the members receive the view after this call.
+  /// All members have joined; they receive the view after this call.
   virtual void view_installed(const View& view) = 0;
   /// Handles a message of a member. Returns false for a message that is not its own.
-  /// Errors: ProtocolError, for a message that contradicts those before it.
+  /// Errors: ProtocolError if the message contradicts earlier ones.
   virtual bool handle(const Member& from, const wire::ToCoordinator& message) = 0;
   /// A worker has arrived at a barrier. Errors: ConfigError, which ends the job.
   virtual void arrived(const wire::Arrived& arrived) = 0;
@@ -45,15 +45,15 @@ class ControlHandler {
   virtual void restarted() = 0;
   /// The member has left, or was dropped.
   virtual void gone(const Member& member) = 0;
-  /// When `tick` is due next. A moment in the past sets no time.
+  /// The time at which `tick` is due next. A time in the past means that none is due.
   virtual TimePoint next_tick() const = 0;
   /// Called after every event, and at `next_tick`.
   virtual void tick() = 0;
 };
 
-/// The error that an Abort stands for.
+/// Converts an Abort to the error that it describes.
 std::exception_ptr to_error(const wire::Abort& abort);
-/// The Abort by which an error reaches the other members.
+/// Converts an error to the Abort that reports it to the other members.
 wire::Abort to_abort(const std::exception& error);
 
 }  // namespace syncopate

@@ -23,8 +23,8 @@ struct Member {
   Rank rank;  ///< among the members of its role
   std::string host;
   std::uint32_t pid = 0;
-  std::string address;  ///< where its transport is reached
-  std::string device;   ///< for people: "cpu", "gpu-old (emulated)"
+  std::string address;  ///< at which its transport is reached
+  std::string device;   ///< text for the user: "cpu", "gpu-old (emulated)"
   std::string machine;  ///< the same for members of one host, see `machine_identity`
 
   /// "worker 2 (pid 4711 on c3)"
@@ -51,7 +51,7 @@ struct View {
   std::string describe(NodeId node) const;
 };
 
-/// Reports the workers that a job goes on without, as its coordinator decides.
+/// Reports the workers without which a job continues, by the coordinator's decision.
 ///
 /// Thread: any; one at a time waits in `await_more`.
 class FailureListener {
@@ -61,18 +61,19 @@ class FailureListener {
   /// Ranks, in the order in which the coordinator dropped them, which is the same for all members.
   virtual std::vector<Rank> lost() const = 0;
 
-  /// Reports to the coordinator that this worker has finished its last synchronization. Once.
+  /// Reports to the coordinator that this worker has finished its last synchronization. Call it
+  /// once.
   virtual void finished() = 0;
   /// True once every remaining worker has finished its last synchronization, so no result can be
   /// requested any more.
   virtual bool all_finished() const = 0;
 
-  /// Blocks until more than `known` are lost, or all have finished. False: the deadline has passed.
+  /// Blocks until more than `known` are lost, or all have finished. Returns false at the deadline.
   /// Errors: the error that ended the job.
   virtual bool await_more(std::size_t known, TimePoint deadline) = 0;
 };
 
-/// Errors: ProtocolError, for a role that this build does not know.
+/// Errors: ProtocolError if this build does not know the role.
 Role role_from_wire(wire::Role role);
 wire::Member to_wire(const Member& member);
 /// Errors: as `role_from_wire`.

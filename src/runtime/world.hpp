@@ -19,7 +19,7 @@ class Task {
   virtual void join() = 0;
 };
 
-/// Wakes one task of a node from another. A notification that no task waits for is kept, once.
+/// Wakes one task of a node from another. If no task waits, one notification is kept.
 class Event {
  public:
   virtual ~Event() = default;
@@ -48,7 +48,8 @@ class World : public Clock {
   virtual std::unique_ptr<Task> spawn(const std::string& name, std::function<void()> body) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
 
-  /// Ends every blocking call of this node, in every task, with `why`. The first call counts.
+  /// Ends every blocking call of this node, in every task, with `why`. Only the first call has an
+  /// effect.
   virtual void cancel(std::exception_ptr why) noexcept = 0;
 
   void sleep_for(Duration duration) { sleep_until(now() + duration); }

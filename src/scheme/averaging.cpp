@@ -76,8 +76,8 @@ Averaging::Result Averaging::synchronize(Round round, const StepInfo& info,
 }
 
 /// Repeats the round until it ends in the current group. After a failure the remaining workers
-/// first agree whether one of them already has the round's result; only where none has it is the
-/// round run again.
+/// first agree whether one of them already has the round's result; they repeat the round only if
+/// none has it.
 Averaging::Result Averaging::average_with_recovery(Round round, const StepInfo& info,
                                                    const SyncValues& values) {
   const Clock& clock = group_.world();
@@ -121,7 +121,7 @@ Averaging::Result Averaging::average_once(Round round, const StepInfo& info,
   return {.round_info = std::move(round_info), .communicated = clock.now() - prepared};
 }
 
-/// Exchanges step infos, and adds the end of the job to the agreement.
+/// Exchanges step infos, and agrees to stop once the job's samples are done.
 RoundInfo Averaging::begin_round(Round round, const StepInfo& mine) {
   RoundInfo round_info = exchange_step_info(group_, mine);
   SyncRound& sync_round = round_info.sync_round;
@@ -145,7 +145,7 @@ void Averaging::reduce(const RoundInfo& round_info, const StepInfo& mine,
                        const SyncValues& values) {
   const double total = total_weight(round_info.infos);
   if (total == 0) {
-    // Values without samples say nothing, and what a codec has kept back belongs to later ones.
+    // Without samples the values carry no information. A codec's residual stays for a later round.
     if (buckets_) {
       buckets_->end_pass();
     }

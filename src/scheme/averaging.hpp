@@ -25,7 +25,7 @@ namespace syncopate {
 
 /// The weights of workers in a mean over them.
 enum class Weights {
-  samples,  ///< Σ n_i x_i / N: of gradients, the gradient of the union of the batches
+  samples,  ///< Σ n_i x_i / N: for gradients, the gradient of the union of the batches
   uniform,  ///< the plain mean over workers with samples: correct only where all n_i are equal
   data,     ///< Σ p_i x_i over workers with samples, p_i the worker's share of the training data
 };
@@ -49,20 +49,22 @@ class Averaging {
     Weights weights = Weights::samples;
     double data_share = 1;                       ///< p_i of this worker, for weights `data`
     Algorithm algorithm = Algorithm::automatic;  ///< of the allreduce
-    /// Of the model's values, by the allreduce; buffers are not compressed.
+    /// How the allreduce compresses the model's values; buffers are not compressed.
     Compression compression{};
     bool compress_remote = false;  ///< compress only between hosts
-    /// Of every worker's replica, before its first step; only read by the constructor.
+    /// The buffers of every worker's replica before its first step; only the constructor reads
+    /// them.
     std::span<const float> buffers{};
-    /// Of the optimizer, where the model's values are gradients and the optimizer has a momentum.
+    /// The optimizer's momentum, if the model's values are gradients; 0 without a momentum.
     double momentum = 0;
     /// Reduces the model's values; null: the allreduce does.
     ServerClient* server = nullptr;
-    /// The samples of all workers, from now on, after which all end. Every worker counts them
-    /// alike, so nobody has to request the end.
+    /// The number of samples that all workers together process from now on; then all stop. Every
+    /// worker counts the same samples, so no worker has to request the end.
     std::uint64_t samples_to_do = std::numeric_limits<std::uint64_t>::max();
-    /// The next round begins before the result of a round is known. Workers then agree on the end
-    /// one round ahead: when the next round, with as many samples as this one, completes the job.
+    /// True if the next round begins before the result of a round is known. Workers then agree on
+    /// the end one round ahead: when the next round, with as many samples as this one, completes
+    /// the job.
     bool ahead = false;
     /// Reduces the model's values bucket by bucket, possibly before the round begins. Ignored with
     /// a server, and in a group that listens for failures. Empty: reduces them as a whole.
@@ -88,7 +90,8 @@ class Averaging {
   /// Called between two rounds: see `Recovery::agree_after_failures`.
   void agree_after_failures();
 
-  /// This worker synchronizes no more. Waits for workers that may still need its last result.
+  /// Called after this worker's last round: waits for workers that may still need its result, and
+  /// leaves the server.
   void leave();
 
   Group& group() const { return group_; }
@@ -96,8 +99,8 @@ class Averaging {
   /// How values are reduced, and why, as `Allreduce::description` says; "server" with a server.
   std::string aggregate() const;
 
-  /// The state of this worker's compression, by name; empty without compression. No synchronization
-  /// is under way. Errors of `load_worker_states`: DataError.
+  /// The state of this worker's compression, by name; empty without compression. Called while no
+  /// synchronization is under way. Errors of `load_worker_states`: DataError.
   std::map<std::string, OptimizerState> worker_states() const;
   void load_worker_states(const std::map<std::string, OptimizerState>& states);
   /// Measures links again before the next allreduce.
@@ -117,8 +120,8 @@ class Averaging {
 
   Group& group_;
   Options options_;
-  /// Reduces buckets, beside the group that exchanges step infos. With separate groups the step
-  /// infos mark only the ends of backward passes, while buckets are still under way.
+  /// A duplicate of `group_` that reduces buckets, so that workers can exchange step infos at the
+  /// ends of their backward passes while buckets are still under way.
   std::optional<Group> bucket_group_;
   Allreduce allreduce_;
   BufferMean buffers_of_all_;
@@ -176,7 +179,7 @@ class BackgroundAveraging {
  private:
   Averaging& averaging_;
   std::optional<Averaging::Result> result_;  ///< owned by the background task until it ends
-  BackgroundExchange exchange_;              ///< this, too
+  BackgroundExchange exchange_;              ///< owned like `result_`
   std::atomic<bool> finished_ = false;
   std::unique_ptr<Task> task_;  ///< last: it ends before the objects that it uses
 };

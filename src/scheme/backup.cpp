@@ -23,8 +23,9 @@ namespace {
 void check_backup_workers(const SchemeJob& job) {
   const std::uint32_t backups = job.options[option::backup_workers];
   if (backups >= job.workers) {
-    throw ConfigError(fmt::format("{} backup workers of {} leave none to wait for; use fewer",
-                                  backups, job.workers));
+    throw ConfigError(
+        fmt::format("{} backup workers of {} workers leave no gradient to wait for; use fewer",
+                    backups, job.workers));
   }
 }
 

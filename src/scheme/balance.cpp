@@ -11,7 +11,7 @@
 namespace syncopate {
 namespace {
 
-/// The weight and the samples of the parts that get more than the least.
+/// The total weight and the total samples of the parts that get more than `least`.
 struct Rest {
   double weight = 0;
   std::uint32_t samples = 0;
@@ -29,9 +29,8 @@ Rest rest_beside(const std::vector<bool>& is_least, std::uint32_t whole,
   return rest;
 }
 
-/// Marks the parts that get `least` because their share is not larger. What they get beyond their
-/// share makes the other parts smaller, so further parts may fall below `least`: repeats until none
-/// does.
+/// Marks the parts whose share is below `least`; they get `least`. This leaves less for the other
+/// parts, which may then fall below `least` too, so the loop repeats until no further part does.
 std::vector<bool> least_parts(std::uint32_t whole, std::span<const double> weights,
                               std::uint32_t least) {
   std::vector<bool> is_least(weights.size(), false);

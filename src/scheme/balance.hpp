@@ -19,9 +19,9 @@ namespace syncopate {
 class Balance {
  public:
   struct Options {
-    /// At the beginning, by rank. Their sum is the global batch.
+    /// The initial batch sizes, by rank. Their sum is the global batch.
     std::vector<std::uint32_t> batch_sizes;
-    std::uint32_t least = 1;  ///< samples of a step
+    std::uint32_t least = 1;  ///< the fewest samples of a step
   };
 
   /// The step of one worker.
@@ -30,7 +30,7 @@ class Balance {
     Duration took{};
   };
 
-  /// Errors: ConfigError, where the global batch is too small for `least` samples per worker.
+  /// Errors: ConfigError if the global batch is too small for `least` samples per worker.
   explicit Balance(Options options);
 
   /// Takes the steps of all workers, by rank.
@@ -46,8 +46,8 @@ class Balance {
   std::vector<std::uint32_t> sizes_;
 };
 
-/// Divides `whole` in proportion to `weights` (all positive) by largest remainders; of equal
-/// remainders the first gets more. Every part is at least `least`; `whole` is at least `least`
+/// Divides `whole` in proportion to `weights` (all positive) by largest remainders; among equal
+/// remainders the first part gets more. Every part is at least `least`; `whole` is at least `least`
 /// times the number of parts.
 std::vector<std::uint32_t> divide(std::uint32_t whole, std::span<const double> weights,
                                   std::uint32_t least);

@@ -13,7 +13,7 @@
 namespace syncopate {
 namespace {
 
-/// In a shorter bucket latency dominates.
+/// The shortest bucket: in a shorter one latency dominates.
 constexpr double least_bytes = 1024 * 1024;
 
 /// The values of all ranks, by rank.
@@ -136,6 +136,8 @@ bool BucketReducer::await(std::size_t bucket) {
   }
 }
 
+/// Overlap needs several buckets and the consent of all ranks. It does not pay where the reduction
+/// would take a core from the backward pass: see `Options::in_memory`.
 void BucketReducer::agree(std::size_t values) {
   if (!buckets_.empty() || group_.size() == 1) {
     return;

@@ -41,7 +41,7 @@ class BucketTracker {
 
   /// Begins a new gradient: no value is final.
   void begin();
-  /// Values [begin, end) are final. Errors: InternalError, where a value is marked twice.
+  /// Values [begin, end) are final. Errors: InternalError if a value is marked twice.
   void mark_ready(std::size_t begin, std::size_t end);
   /// The number of buckets that may be reduced: buckets 0 to `complete() − 1`.
   std::size_t complete() const { return complete_; }
@@ -72,8 +72,8 @@ class BucketReducer final : public GradientSink {
  public:
   struct Options {
     bool overlap = true;  ///< unless another rank refuses it
-    /// Overlaps also where ranks share memory. There a reduction occupies a core, which the
-    /// backward pass loses unless one is spare. Elsewhere a reduction mostly waits for bytes.
+    /// Overlaps also if ranks share memory. A reduction in shared memory occupies a core, which the
+    /// backward pass loses unless a core is spare; other reductions mostly wait for bytes.
     bool in_memory = true;
     std::optional<std::size_t> buckets{};  ///< empty: the cheapest number, of 1 MiB or more each
   };
@@ -81,30 +81,31 @@ class BucketReducer final : public GradientSink {
   /// `group` and `allreduce`, which belongs to it, outlive this.
   BucketReducer(Group& group, Allreduce& allreduce, const Options& options);
   /// Abandons the step that is under way, if there is one, and waits for the end of the bucket that
-  /// is being reduced. It ends, since the other ranks reduce it as well, or the job ends. An error
-  /// of that step is dropped: the caller who abandons a step already has an error with the same
-  /// cause.
+  /// is being reduced. That bucket ends because the other ranks reduce it too, or because the job
+  /// ends. An error of that step is dropped: a caller that abandons a step already has an error
+  /// with the same cause.
   ~BucketReducer() override;
   BucketReducer(const BucketReducer&) = delete;
   BucketReducer& operator=(const BucketReducer&) = delete;
 
-  /// Begins a step: called before a backward pass of this weight into `gradient`. Returns the sink
-  /// of the pass; null where buckets are reduced after it.
+  /// Begins a step: called before a backward pass that writes `gradient`, which has this weight in
+  /// the mean. Returns the sink of the pass; null if buckets are reduced after the pass.
   GradientSink* begin(double weight, std::span<float> gradient);
   void ready(std::size_t begin, std::size_t end) override;
 
-  /// Agrees with all ranks on buckets and overlap, once, for gradients of that many values. A
-  /// collective. Its time is not part of the time of means. Errors: those of `allgather` and
+  /// Agrees with all ranks on buckets and overlap, once, for gradients of `values` values. A
+  /// collective. Callers do not count its time as communication. Errors: those of `allgather` and
   /// `Allreduce::pick`.
   void agree(std::size_t values);
 
-  /// Replaces the gradient by its mean over all ranks: that of the step that `begin` began, when
-  /// all of it is ready; otherwise that of `values`, as `Allreduce::weighted_mean`.
-  /// Errors: those of `Allreduce`; InternalError, where the pass did not report the whole gradient.
+  /// Replaces the gradient by its mean over all ranks, as `Allreduce::weighted_mean` does. If
+  /// `begin` returned a sink, waits until the background task has reduced that pass's gradient;
+  /// otherwise reduces `values`.
+  /// Errors: those of `Allreduce`; InternalError if the pass did not report the whole gradient.
   void weighted_mean(std::span<float> values, double weight, double total_weight);
 
-  /// Ends the step that `begin` began, if it did, in which no rank has a weight: the gradient stays
-  /// as it is. Errors: as `weighted_mean`.
+  /// Ends the background task of a step in which no rank has a weight, if `begin` started one: the
+  /// gradient stays as it is. Errors: as `weighted_mean`.
   void end_pass();
 
   /// As `Allreduce::description`, and the number of buckets where there are several.
@@ -125,7 +126,7 @@ class BucketReducer final : public GradientSink {
   Group& group_;
   Allreduce& allreduce_;
   Options options_;
-  bool wants_overlap_ = false;  ///< this rank
+  bool wants_overlap_ = false;  ///< on this rank
   bool overlaps_ = false;       ///< all ranks agreed to
 
   /// Empty until ranks agree; then constant.

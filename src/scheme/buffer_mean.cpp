@@ -5,7 +5,8 @@
 namespace syncopate {
 namespace {
 
-/// Masks hold infinite values, which have no differences: they travel as they are.
+/// Returns the value from which a change is computed. It is 0 for an infinite value, such as one of
+/// a mask, so that this value is reduced as it is: the difference of two infinite values is NaN.
 float origin(float last) {
   return std::isfinite(last) ? last : 0;
 }

@@ -9,9 +9,9 @@ namespace syncopate {
 
 /// The weighted mean of the workers' buffers, round after round.
 ///
-/// What is reduced is their change since the last round. So a value that nobody changes stays the
-/// same to the last bit: the sum of the factors, which are float32, is not exactly 1, and over many
-/// rounds a mean of equal values would drift by that.
+/// Workers reduce the change of their buffers since the last round, not the buffers themselves. So
+/// a value that no worker changes stays the same to the last bit. A mean of the values would drift
+/// over many rounds, because the sum of the float32 weights is not exactly 1.
 ///
 /// Thread: one.
 class BufferMean {
@@ -26,9 +26,9 @@ class BufferMean {
     double total;  ///< of all workers, above 0
   };
 
-  /// True where this worker has the buffers after the last round.
+  /// True if this worker has the buffers after the last round.
   bool has_last() const { return has_last_; }
-  /// This worker has another result than this object has seen.
+  /// Called when the worker got the result of a round that this object has not reduced.
   void forget() { has_last_ = false; }
 
   /// all_have_last: every worker `has_last`. Errors: those of the allreduce; `buffers` are then

@@ -42,8 +42,8 @@ class ControlVariates {
   /// The mean over all workers of their last contributions has arrived.
   void on_mean(std::span<const float> mean);
 
-  /// The state between two rounds, for a checkpoint. Errors of `load`: DataError, where the state
-  /// is not that of control variates.
+  /// The state between two rounds, for a checkpoint. Errors of `load`: DataError if the state is
+  /// not that of control variates.
   OptimizerState state() const;
   void load(const OptimizerState& state);
 

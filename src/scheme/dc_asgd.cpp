@@ -33,7 +33,7 @@ inline constexpr Option<std::optional<double>> lambda{
 
 namespace {
 
-/// The paper's values of λ.
+/// Sets λ to the paper's value, if the user left it open.
 void resolve_lambda(SchemeDefaults& defaults) {
   OptionValues& options = defaults.options;
   if (!options[option::lambda]) {

@@ -34,7 +34,7 @@ class Downpour : public ServerScheme {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint64_t discard_pending() override;
-  /// The gradients that are not pushed yet are of the former model.
+  /// Discards the gradients that are not pushed yet: they belong to the former model.
   void take_replica(Replica& replica, const AllWorkers& workers) override {
     clear_pending();
     ServerScheme::take_replica(replica, workers);

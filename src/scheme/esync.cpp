@@ -17,7 +17,7 @@ bool overlaps(const OptionValues& options) {
   return options[option::overlap] != Overlap::off;
 }
 
-/// Without a server, a round ends without a failed worker.
+/// Without a server, the remaining workers finish a round without a failed one.
 void adapt_esync(SchemeTraits& traits, const SchemeJob& job) {
   traits.regroups = job.options[option::aggregate] != Aggregate::server;
 }
@@ -37,9 +37,10 @@ void move_momentum_outside(SchemeDefaults& defaults) {
   options.set(option::global_lr, options[option::global_lr].value_or(1));
 }
 
-/// Where parts of the data differ, a slow worker's gradient of a few samples counts as much as its
-/// share of the data, and first steps at the whole rate may cost a model its later accuracy:
-/// LeNet-5 on `clusters/mixed.toml` reached 0.80 as late as under `ssgd` in one of ten seeds.
+/// If parts of the data differ, a slow worker's gradient of a few samples counts as much as its
+/// share of the data. First steps at the whole learning rate may then cost a model its later
+/// accuracy (LeNet-5 on `clusters/mixed.toml` reached 0.80 as late as under `ssgd` in one of ten
+/// seeds), so the rate warms up.
 void warm_up(SchemeDefaults& defaults) {
   constexpr double part = 0.125;
   if (defaults.skewed && !defaults.warm_up) {
@@ -102,7 +103,7 @@ bool PacedSchedule::due_after(const LocalStep& step) {
   if (due) {
     ++round_;
     steps_ = 0;
-    first_.sync_after.reset();  // holds for the first round alone
+    first_.sync_after.reset();  // holds only for the first round
   }
   return due;
 }

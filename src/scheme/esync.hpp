@@ -19,10 +19,10 @@ constexpr auto names_of(PaceRule) {
 /// order that arrives during a step takes effect at its end.
 ///
 /// In timed rounds steps may be parts of a mini-batch. The first one of a round has the whole
-/// learning rate, so that a round of one step of each worker is a step of SGD with the mean
-/// gradient of all their samples. Every further step has the share of the rate that its samples are
-/// of a mini-batch: while the pacer's answer is on its way, a fast device may take hundreds of
-/// small steps, whose noisy gradients a model does not survive at the whole rate.
+/// learning rate, so that a round in which every worker takes one step is a step of SGD with the
+/// mean gradient of all their samples. For every further step the rate is multiplied by the step's
+/// samples over those of a mini-batch: while the pacer's answer is on its way, a fast device may
+/// take hundreds of small steps, whose noisy gradients would ruin a model at the whole rate.
 class PacedSchedule : public SyncSchedule {
  public:
   struct Options {
@@ -68,7 +68,7 @@ inline constexpr Option<PaceRule> pacing{
     .name = "pacing",
     .group = option_group::synchronization,
     .value = "NAME",
-    .help = "rounds of esync: as long as the allreduce requires, or as a mini-batch of the slowest",
+    .help = "rounds of esync; timed: as the allreduce requires; paper: a mini-batch of the slowest",
     .initial = PaceRule::timed};
 
 inline constexpr Option<std::optional<double>> round_time{

@@ -7,18 +7,18 @@
 
 namespace syncopate {
 
-/// Which tensors of a replica have a gradient, in their order. An optimizer leaves the others as
-/// they are: not even a weight decay or a momentum moves them.
+/// The set of a replica's tensors that have a gradient, in the order of the tensors. An optimizer
+/// leaves the others as they are: not even a weight decay or a momentum moves them.
 ///
-/// Empty, where each of them has one in every step.
+/// A set of no tensors means that every tensor has a gradient in every step.
 class GradientSet {
  public:
   GradientSet() = default;
   /// All tensors, or none.
   GradientSet(std::size_t tensors, bool all) : has_(tensors, all) {}
-  /// `flags` has a value a tensor: 0 where it has no gradient.
+  /// `flags` has one value per tensor: 0 if the tensor has no gradient.
   explicit GradientSet(std::span<const std::uint8_t> flags);
-  /// Of `tensors` tensors, from `packed`, which `packed()` has returned.
+  /// Restores the set of `tensors` tensors that `packed()` has packed.
   GradientSet(std::size_t tensors, std::span<const std::byte> packed);
 
   std::size_t tensors() const { return has_.size(); }
@@ -27,7 +27,7 @@ class GradientSet {
 
   /// 1 for each tensor with a gradient, else 0.
   std::vector<std::uint8_t> flags() const;
-  /// One bit a tensor, from the lowest bit of the first byte on.
+  /// One bit per tensor, from the lowest bit of the first byte on.
   std::vector<std::byte> packed() const;
   static std::size_t packed_bytes(std::size_t tensors) { return (tensors + 7) / 8; }
 

@@ -8,7 +8,8 @@ namespace syncopate {
 void take_late_mean(std::span<float> buffers, std::span<const float> contributed,
                     std::span<const float> mean) {
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    // One that has not changed takes the mean as it is: masks hold infinite values.
+    // An unchanged value becomes the mean itself: the difference of infinite values, as in masks,
+    // is NaN.
     if (buffers[i] == contributed[i]) {
       buffers[i] = mean[i];
     } else {

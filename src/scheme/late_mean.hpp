@@ -4,12 +4,13 @@
 
 namespace syncopate {
 
-/// Gives a worker's buffers the mean over workers to which it contributed earlier: what they have
-/// changed by since then is added to the mean, but no value goes beyond the mean and its present.
+/// Replaces a worker's buffers by the mean to which the worker contributed earlier, plus the change
+/// of the buffers since then. Each result is clamped between the mean and the present value.
 ///
-/// Without that bound a change counts in full that the running statistics, which are means over the
-/// last steps, forget again: a variance would become negative. Buffers that have not changed since
-/// they were contributed become the mean to the last bit. A value that is not finite stays one.
+/// Without the clamp a variance could become negative: running statistics are means over the last
+/// steps and forget old changes, but the sum counts a change in full. Buffers that have not changed
+/// since they were contributed become the mean to the last bit. A value that is not finite stays
+/// so.
 ///
 /// Shapes: three vectors of one length.
 void take_late_mean(std::span<float> buffers, std::span<const float> contributed,

@@ -151,7 +151,7 @@ void LocalRounds::load_worker_states(const std::map<std::string, OptimizerState>
   }
 }
 
-/// All replicas are equal before their first step, so each takes its own as the global model.
+/// Before the first step all replicas are equal, so each worker takes its own as the global model.
 void LocalRounds::initialise(Replica& replica) {
   if (outer_) {
     return;
@@ -219,7 +219,7 @@ StepInfo LocalRounds::contribute(Replica& replica, Spent& spent) {
   return std::exchange(pending_, {});
 }
 
-/// The step of the outer optimizer, where there is one, and its result in the replica.
+/// Takes a step of the outer optimizer if `moves`, and applies the new model to the replica.
 void LocalRounds::move_model(bool moves, std::span<float> params) {
   if (moves) {
     outer_->begin_step(options_.outer_rate);
@@ -236,7 +236,7 @@ void LocalRounds::move_model(bool moves, std::span<float> params) {
 SyncRound LocalRounds::apply_result(const Averaging::Result& result, Replica& replica,
                                     Spent& spent) {
   const TimePoint begun = clock_.now();
-  const bool moves = result.round_info.sync_round.samples > 0;  // else not even by a momentum
+  const bool moves = result.round_info.sync_round.samples > 0;  // else not even a momentum moves it
   if (moves) {
     global_buffers_ = mean_buffers_;
     if (control_) {
@@ -264,8 +264,9 @@ SyncRound LocalRounds::synchronize_now(Replica& replica, Spent& spent) {
   return apply_result(result, replica, spent);
 }
 
-/// Waits for the round in the background. Only this wait delays the replica; it first waits for
-/// other workers, then for the reduction.
+/// Waits for the round in the background. Only this wait delays the replica. Its last part, up to
+/// the duration of the reduction, counts as communication; the rest counts as waiting for other
+/// workers.
 SyncRound LocalRounds::finish_background(Replica& replica, Spent& spent) {
   const TimePoint asked = clock_.now();
   const Averaging::Result result = background_.take();

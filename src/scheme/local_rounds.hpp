@@ -24,8 +24,8 @@ namespace syncopate {
 struct LocalStep {
   std::uint32_t samples = 0;
   Duration took{};          ///< data, forward, backward, update
-  bool last = false;        ///< of all workers, where all are in lockstep
-  Duration communicated{};  ///< by the last round that has ended; zero where none has since
+  bool last = false;        ///< as `StepFacts::last`
+  Duration communicated{};  ///< of a round that ended since the step before; else zero
 };
 
 /// Decides after which local steps a replica synchronizes.
@@ -39,7 +39,7 @@ class SyncSchedule {
   virtual std::uint32_t step_samples() const { return 0; }
   /// The factor on the learning rate of the next step, which takes `samples`.
   virtual double rate_factor(std::uint32_t /*samples*/) const { return 1; }
-  /// Whether a round ends as soon as the samples of the job are done.
+  /// True if a round ends as soon as the samples of the job are done.
   virtual bool ends_with_the_job() const { return false; }
   /// The state of this worker's schedule after a round, for a checkpoint; may be empty.
   virtual OptimizerState state() const { return {}; }
@@ -97,7 +97,7 @@ class LocalProgress {
     return options_.shared_rate ? 1 / static_cast<double>(state_.steps) : 1;
   }
 
-  /// Counts a local step, whose rate had the factor of the round and another one of its own.
+  /// Counts a local step, whose learning rate had the round's factor and the step's own factor.
   void on_step(double own_factor = 1) {
     double& velocity = state_.velocity;
     velocity = options_.momentum * velocity + 1;
@@ -178,7 +178,7 @@ class LocalRounds : public AveragingScheme {
   void load_worker_states(const std::map<std::string, OptimizerState>& states) override;
   void agree_after_failures() override { averaging_.agree_after_failures(); }
   void restart() override { averaging_.restart(); }
-  /// The outer optimizer begins again: its momentum led from the former model.
+  /// Resets the outer optimizer: its momentum belongs to the former model.
   void take_replica(Replica& replica, const AllWorkers& workers) override;
 
  private:
@@ -206,7 +206,7 @@ class LocalRounds : public AveragingScheme {
   StepInfo pending_;                 ///< this replica's next step info
   std::uint64_t pending_steps_ = 0;  ///< steps since the last contribution
   OwnContribution contribution_{};   ///< to the last round
-  double step_factor_ = 1;           ///< on the rate of the step under way
+  double step_factor_ = 1;           ///< factor on the rate of the step under way
   Duration contributing_{};          ///< of the last contribution
   Duration communicated_{};
   LocalProgress progress_;

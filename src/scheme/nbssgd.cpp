@@ -24,7 +24,7 @@ bool chooses_aggregate(const OptionValues& options) {
 OptionSpec aggregate_of_nbssgd() {
   OptionSpec aggregate = spec_of(option::aggregate);
   aggregate.has_effect = chooses_aggregate;
-  aggregate.needs = ", where --commit racy takes --aggregate server alone";
+  aggregate.needs = ", where --commit racy takes only --aggregate server";
   return aggregate;
 }
 
@@ -59,7 +59,7 @@ void check_nbssgd(const SchemeJob& job) {
   const Aggregate aggregate = job.options[option::aggregate];
   if (!chooses_aggregate(job.options) && aggregate != Aggregate::automatic) {
     throw ConfigError(
-        "commit racy updates shared memory, or the model of a server by aggregate server; found "
+        "commit racy updates shared memory, or a server's model with aggregate server; found "
         "aggregate " +
         std::string(name_of_value(aggregate)) + "; leave it out");
   }
@@ -77,9 +77,9 @@ std::unique_ptr<Scheme> make_racy(const SchemeContext& context) {
   return std::make_unique<RacyNbssgd>(context.workers, shared, racy, shared.counts());
 }
 
-/// True where a worker waits for the allreduce. On a host without a spare core a worker that
-/// computes during an allreduce delays it for the others: with four workers on two cores, 87 % of
-/// the mini-batches were one update late. There each worker waits, which leaves its core to the
+/// True if a worker waits for the allreduce. On a host without a spare core a worker that computes
+/// during an allreduce delays it for the others: with four workers on two cores, 87 % of the
+/// mini-batches were one update late. On such hosts each worker waits, which leaves its core to the
 /// others.
 bool waits_for_allreduce(const SchemeContext& context) {
   const bool overlaps = context.options[option::commit] == Commit::overlap;
@@ -147,7 +147,7 @@ void Nbssgd::await_result(Replica& replica, Outcome& outcome) {
   outcome.spent.wait += waited - communicating;
 }
 
-/// Applies all results that are there. Returns the communication time of the last one.
+/// Applies all results that have arrived. Returns the communication time of the last one.
 Duration Nbssgd::take_results(Replica& replica, Outcome& outcome) {
   NbssgdRounds::Results results = rounds_.take(replica.view(ReplicaVector::buffers));
   if (results.empty()) {
@@ -195,7 +195,8 @@ void Nbssgd::step(Replica& replica, const NbssgdRound& round) {
 const SchemeSpec& nbssgd_scheme() {
   static const SchemeSpec spec{
       .name = "nbssgd",
-      .formula = "the first with a batch signals; all contribute finished mini-batches to one step",
+      .formula =
+          "once one worker has a batch, all contribute their finished mini-batches to a step",
       .source = "He & Dube 2022",
       .colour = "#D55E00",
       .traits = {.sync_mode = SyncMode::local_rounds},

@@ -92,8 +92,8 @@ inline constexpr Option<SignalRule> signal{
     .group = option_group::synchronization,
     .value = "NAME",
     .help =
-        "when a worker of nbssgd ends a round: its contribution amounts to a batch, or its "
-        "batch ends",
+        "when a worker of nbssgd ends a round; contribution: its mini-batches since the last "
+        "round amount to a batch; batch: its current batch ends",
     .initial = SignalRule::contribution};
 
 inline constexpr Option<Commit> commit{

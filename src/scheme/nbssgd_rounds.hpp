@@ -25,7 +25,7 @@ struct NbssgdRound {
   std::vector<std::uint64_t> staleness{};    ///< of each of its mini-batches, in rounds
   SharedValues gradient;                     ///< g_i; after the allreduce Σ n_i g_i / N
   std::vector<float> contributed_buffers{};  ///< the replica's buffers at the contribution
-  std::vector<float> buffers{};              ///< these; after the allreduce their mean
+  std::vector<float> buffers{};              ///< the same; after the allreduce their mean
   SyncRound sync_round{};
   BackgroundExchange exchange{};
   Duration communicated{};
@@ -38,7 +38,7 @@ struct NbssgdRound {
 /// reduces them with those of the other workers. It queues the result, which the worker applies
 /// between two mini-batches. So no round waits for a backward pass, except where the round is
 /// drained (`RoundDrain`), or where results that the worker has not applied fill the memory for
-/// them.
+/// results.
 ///
 /// The last round of a job is drained, so that no mini-batch is pending after it. With a barrier it
 /// is the round in which a worker requests to stop; with overlap it is the next one. Only the last
@@ -58,7 +58,7 @@ class NbssgdRounds {
     std::size_t params = 0;
     std::size_t tensors = 0;                         ///< of a `GradientSet`
     std::vector<float> buffers{};                    ///< the replica's, at the beginning
-    std::size_t queue_bytes = std::size_t{1} << 28;  ///< memory of results: of at least two
+    std::size_t queue_bytes = std::size_t{1} << 28;  ///< memory for results; room for at least two
   };
 
   /// `group` and `averaging` outlive this.
@@ -86,7 +86,7 @@ class NbssgdRounds {
   /// Waits for a result. Returns at once after the last one.
   void wait();
 
-  /// The worker computes no more.
+  /// Called when the worker stops computing.
   void leave();
   /// True if every result has been taken, and no error is left for `take` to throw.
   bool ended();
@@ -113,9 +113,9 @@ class NbssgdRounds {
   RoundDrain drain_ GUARDED_BY(mutex_);
   GradientAccumulator accumulator_ GUARDED_BY(mutex_);  ///< of the open round
   StepInfo info_ GUARDED_BY(mutex_);                    ///< of the open round
-  /// Samples added that are in no result taken.
+  /// Samples that were added and are in no result taken so far.
   std::uint64_t pending_ GUARDED_BY(mutex_) = 0;
-  /// The replica's, after its last mini-batch and the last round.
+  /// The replica's buffers after its last mini-batch and the last round.
   std::vector<float> buffers_ GUARDED_BY(mutex_);
   Round taken_ GUARDED_BY(mutex_);             ///< the last round that the worker has taken
   Results finished_ GUARDED_BY(mutex_);        ///< not taken

@@ -32,7 +32,7 @@ std::vector<PushStatus> RacyContribution::committed(const PushStatus& status) {
 
 std::uint64_t RacyContribution::discard() {
   const std::uint64_t mini_batches = tracker_.contribute().staleness.size();
-  tracker_.reduced();  // no round is waited for
+  tracker_.reduced();  // no worker waits for a round
   accumulator_.clear();
   loss_sum_ = 0;
   gradients_ = {};
@@ -81,7 +81,7 @@ std::uint64_t RacyNbssgd::add_to_model(Replica& replica) {
   return model_.count(contribution_.samples(), contribution_.loss_sum());
 }
 
-/// The round of `leave` counts them.
+/// Returns no round: the round that `leave` returns counts these samples.
 std::optional<SyncRound> RacyNbssgd::flush_pending(Replica& replica) {
   if (contribution_.samples() > 0) {
     step(replica);
@@ -109,7 +109,7 @@ std::optional<SyncRound> RacyNbssgd::leave(Replica& replica) {
   return rounds_.next({});
 }
 
-/// Mini-batches that are not contributed yet are of the former model.
+/// Discards the mini-batches that are not contributed yet: they belong to the former model.
 void RacyNbssgd::take_replica(Replica& replica, const AllWorkers& workers) {
   contribution_.discard();
   if (workers.first) {

@@ -54,7 +54,7 @@ class RacyContribution {
 struct RacyOptions {
   BatchCut batch{};  ///< this worker's
   SignalRule signal = SignalRule::contribution;
-  double mean_batch = 64;  ///< b, of all workers; 0: uniform weights
+  double mean_batch = 64;  ///< b, the mean batch of all workers; 0: uniform weights
 };
 
 /// Racy NBSSGD in shared memory: a worker contributes a step of its own optimizer. It adds the step

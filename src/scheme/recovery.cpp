@@ -11,7 +11,7 @@
 namespace syncopate {
 namespace {
 
-/// As a result travels: u64 round, u64 samples, f64 loss sum, i64 pause in ns, 3 flags (stop,
+/// Wire format of a result: u64 round, u64 samples, f64 loss sum, i64 pause in ns, 3 flags (stop,
 /// evaluate, checkpoint), 5 zeros.
 constexpr std::size_t sync_round_bytes = 40;
 using SyncRoundBytes = std::array<std::byte, sync_round_bytes>;
@@ -65,7 +65,8 @@ bool Recovery::run_or_regroup(const std::function<void()>& work) {
   return false;
 }
 
-/// The coordinator decides which member failed; it may not be the one that this worker waits for.
+/// Waits until the coordinator reports a failed member, which need not be the one that this worker
+/// waited for. Rethrows `error` if no report arrives before the deadline.
 void Recovery::await_regroup(const std::exception_ptr& error) {
   if (!failures_.await_more(group_.generation(), group_.deadline())) {
     std::rethrow_exception(error);

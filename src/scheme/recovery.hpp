@@ -44,19 +44,20 @@ class Recovery {
   /// `group` listens for failures, and outlives this.
   explicit Recovery(Group& group);
 
-  /// Runs `work`, which uses the group, once. False: it broke because a member failed; the group is
-  /// now that of the remaining workers.
-  /// Errors: those of `work`, where no failure explains it before the deadline; the error that
+  /// Runs `work`, which uses the group, once. Returns false if it broke because a member failed;
+  /// the next call runs in the group of the remaining workers.
+  /// Errors: those of `work`, if no failed member is reported before the deadline; the error that
   ///         ended the job.
   bool run_or_regroup(const std::function<void()>& work);
 
-  /// Called before a round: copies this worker's contribution. `tensors`: of its `GradientSet`.
+  /// Called before a round: copies this worker's contribution. `tensors`: the number of tensors of
+  /// its `GradientSet`.
   void begin(Round round, std::size_t tensors, const SyncValues& values);
   /// Called before each attempt at the round. Returns the round if another worker has completed it;
   /// `values` are then its result. Otherwise `values` are restored to the contribution.
   /// Errors: PeerLost, RanksMissing, TimedOut, ViewChanged.
   std::optional<SyncRound> agree(const SyncValues& values);
-  /// The round is complete, with the result `values`.
+  /// Called when the round is complete: keeps a copy of its result `values`.
   void keep(const SyncRound& sync_round, const SyncValues& values);
 
   /// Called between two rounds: after a failure, helps workers whose round broke to complete it.

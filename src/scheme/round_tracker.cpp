@@ -50,7 +50,8 @@ bool RoundTracker::own_rule_holds() const {
 RoundTracker::Contribution RoundTracker::contribute() {
   if (!std::exchange(reduced_, false)) {
     throw InternalError(fmt::format(
-        "a contribution to round {} before the allreduce of the last was complete", open_.value));
+        "contributed to round {} before the allreduce of the last contribution was complete",
+        open_.value));
   }
   Contribution contribution{.round = open_, .staleness = {}};
   for (const Round read : std::exchange(read_, {})) {
@@ -101,7 +102,7 @@ bool RoundDrain::pauses() {
 
 namespace {
 
-/// A signal travels as the number of its round, a u64.
+/// The payload of a signal is the number of its round, a u64.
 constexpr std::size_t signal_bytes = 8;
 
 Round unpack(const Message& message) {
@@ -123,8 +124,9 @@ bool is_member(const Group& group, NodeId node) {
 
 }  // namespace
 
-/// Drops signals of nodes that are not workers of the job. Errors: the error that ended the job,
-/// which may be of either kind that is caught here.
+/// Returns the next signal, or nothing if none arrives by the deadline. Drops signals of nodes that
+/// are not workers of the job. Errors: the error that ended the job; it may have one of the types
+/// that are caught here.
 std::optional<Message> RoundSignals::next(TimePoint deadline) {
   try {
     for (;;) {

@@ -82,7 +82,7 @@ class RoundTracker {
   /// Returns the mini-batches of the open round, possibly none, and opens the next round: the one
   /// after the latest round that this worker knows of. (Where every worker contributes to every
   /// round, that is the open round.)
-  /// Errors: InternalError, while the allreduce of the last contribution is not complete.
+  /// Errors: InternalError if the allreduce of the last contribution is not complete.
   Contribution contribute();
   /// The allreduce of the last contribution is complete.
   void reduced() { reduced_ = true; }
@@ -147,7 +147,7 @@ class RoundDrain {
   /// a drained round has ended. With a barrier a worker contributes a mini-batch to each round.
   bool pauses();
   bool paused() const { return paused_; }
-  /// This worker computes no more, and ends each round at once.
+  /// Called when this worker stops computing: from now on it ends each round at once.
   void stop();
   /// True if the open round is drained.
   bool drains() const { return every_round_ || drains_; }

@@ -44,7 +44,7 @@ struct StepFacts {
   Duration paused{};  ///< since the last round, off the training clock (snapshots, checkpoints)
   StepRequests requests{};
   Duration took{};  ///< data, forward, backward, paced time
-  /// True for the last step of all workers, where all are at the same step; elsewhere for the last
+  /// True for the last step of all workers, if all are at the same step; otherwise for the last
   /// step that this worker can take. A request to stop is weaker: the worker continues until all
   /// agree.
   bool last = false;
@@ -58,9 +58,9 @@ struct Spent {
   Duration communicate{};  ///< moving bytes
   Duration wait{};         ///< for other workers
 
-  /// Takes `pause`, in which a parameter server kept this worker while it saved the model, off the
-  /// time that the worker was held up. A pause may be longer than that: the worker computed on at
-  /// its beginning.
+  /// Subtracts `pause`, for which a parameter server delayed its reply while it saved the model,
+  /// from the time that the worker was held up. The pause may be longer than that time, because the
+  /// worker may have computed during its beginning.
   void take_off(Duration pause) {
     const Duration communicating = std::min(communicate, pause);
     communicate -= communicating;
@@ -83,11 +83,11 @@ struct SyncRound {
   double loss_sum = 0;        ///< over these samples
   Duration paused{};          ///< to subtract from this worker's training clock
   StepRequests agreed{};
-  GradientSet gradients{};  ///< of the workers with samples together, where they share gradients
+  GradientSet gradients{};  ///< the union over workers with samples, if they share gradients
   /// Samples that this worker computed after it had contributed. They are not among `samples`.
   std::uint64_t own_since = 0;
-  /// This worker's contribution to the round. Empty: all it has done since its previous round. It
-  /// is set where a worker computes on while replicas synchronize.
+  /// This worker's contribution to the round. Empty: all its work since its previous round. It is
+  /// set if workers compute on while replicas synchronize.
   std::optional<OwnContribution> own{};
 
   /// Adds the work of an earlier round that a worker learns of together with this one. Both have
@@ -123,22 +123,22 @@ struct ModelParts {
 /// A synchronization that ran while the replica computed.
 struct BackgroundExchange {
   Round round{};
-  TimePoint begun{};  ///< this worker handed its contribution over
-  TimePoint ended{};  ///< the result was there
+  TimePoint begun{};  ///< when this worker contributed
+  TimePoint ended{};  ///< when the result arrived
 };
 
 struct Outcome {
   Spent spent{};
   std::optional<SyncRound> sync_round{};    ///< empty where the replica did not synchronize
   std::vector<PushStatus> push_statuses{};  ///< of gradients whose status arrived in this step
-  /// Those whose results arrived in this step, in order; `sync_round` includes them.
+  /// The exchanges whose results arrived in this step, in order; `sync_round` includes them.
   std::vector<BackgroundExchange> exchanges{};
 };
 
-/// What one worker needs to know of the others where all do the same.
+/// Information for an action that all workers take together.
 struct AllWorkers {
   bool first = false;             ///< this worker is the one of rank 0
-  std::function<void()> barrier;  ///< returns when every worker has called it as often
+  std::function<void()> barrier;  ///< returns when every worker has called it as often as this one
 };
 
 /// A scheme answers one question after every backward pass: what happens to this replica now?
@@ -181,8 +181,8 @@ class Scheme {
   /// entered the model; empty elsewhere.
   virtual std::vector<WorkerPosition> positions() const { return {}; }
 
-  /// The state that belongs to this worker alone: by name, without dots. The trainer asks at a
-  /// round at which replicas agree (`SyncRound::agreed`), while no synchronization is under way.
+  /// The state that belongs only to this worker: by name, without dots. The trainer asks at a round
+  /// at which replicas agree (`SyncRound::agreed`), while no synchronization is under way.
   virtual std::map<std::string, OptimizerState> worker_states() const { return {}; }
   /// Restores `worker_states` before the first step of a resumed run; a name may be absent.
   /// Errors: DataError, for damaged state.
@@ -190,13 +190,13 @@ class Scheme {
   /// Called between two rounds, where a worker may have failed since the last one: helps the
   /// workers whose round broke to finish it. Errors: as `after_backward`.
   virtual void agree_after_failures() {}
-  /// Called when all workers continue at one moment, as in a resumed run: the scheme repeats
-  /// measurements that it does not keep.
+  /// Called when all workers continue at the same time, as in a resumed run: the scheme repeats
+  /// measurements that it does not save.
   virtual void restart() {}
 
-  /// Called between two steps, of all workers, where a program has given their replicas the same
-  /// parameters and buffers, and no synchronization with samples is under way: training goes on
-  /// from these. Optimizers keep their states. Errors: as `after_backward`.
+  /// Called between two steps on all workers after a program has given their replicas the same
+  /// parameters and buffers: training continues from these. No synchronization with samples is
+  /// under way. Optimizers keep their states. Errors: as `after_backward`.
   virtual void take_replica(Replica& /*replica*/, const AllWorkers& /*workers*/) {}
 
   /// Bytes of values and replies that this worker received, as far as a scheme counts them.
@@ -215,17 +215,17 @@ class Scheme {
   virtual std::uint64_t discard_pending() { return 0; }
 
   /// Called once, after the last step of a job that is not complete, before workers wait for each
-  /// other: contributes pending steps, so that the final model holds them. Returns their round, if
-  /// they made one by themselves. Errors: as `after_backward`.
+  /// other: contributes pending steps, so that the final model holds them. Returns the round of
+  /// these steps, if they formed one of their own. Errors: as `after_backward`.
   virtual std::optional<SyncRound> flush_pending(Replica& /*replica*/) { return std::nullopt; }
 
   /// Called once, after the last step and `flush_pending`: leaves the group. Returns the round in
   /// which all workers left, if there was one. Errors: as `after_backward`.
   virtual std::optional<SyncRound> leave(Replica& /*replica*/) { return std::nullopt; }
 
-  /// Called after `leave`, once all workers have left, in jobs whose program goes on with its
-  /// replica: takes the model to which all have contributed, where a server keeps it. Errors: as
-  /// `after_backward`.
+  /// Called after `leave`, once all workers have left, in jobs whose program continues with its
+  /// replica: if a server keeps the model, copies the final model, to which all have contributed,
+  /// into the replica. Errors: as `after_backward`.
   virtual void take_model(Replica& /*replica*/) {}
 };
 

@@ -109,8 +109,8 @@ inline constexpr Option<LocalRate> local_rate{
     .group = option_group::synchronization,
     .value = "NAME",
     .help =
-        "learning rate of a local step, or shared by the steps of a round; auto: round with a "
-        "split other than iid, else step"};
+        "step: each local step takes the whole learning rate; round: the steps of a round share "
+        "it; auto: round with a split other than iid, else step"};
 
 inline constexpr Option<std::optional<double>> global_lr{
     .name = "global-lr",

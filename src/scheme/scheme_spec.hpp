@@ -40,7 +40,7 @@ enum class SyncMode {
 
 /// When a worker gets the model that a server or shared memory keeps.
 enum class Pull {
-  none,        ///< no other place keeps it
+  none,        ///< neither keeps a model
   each_step,   ///< with every step
   each_round,  ///< with the mini-batches of a round
   some_steps,  ///< after several steps of its own
@@ -126,7 +126,7 @@ struct SchemeContext {
   PacerClient* pacer = nullptr;
   Replica* replica = nullptr;  ///< this worker's, before its first step
 
-  /// Of means over workers: weights, algorithm, compression, server.
+  /// How means over workers are computed: weights, algorithm, compression, server.
   Averaging::Options averaging{};
   PushWeight weight{};           ///< of gradients that the workers do not average themselves
   double momentum = 0;           ///< of the replica's optimizer; 0 where it has none
@@ -137,7 +137,7 @@ struct SchemeContext {
   Round done{};                              ///< rounds before this run, where it is resumed
   std::uint64_t samples_done = 0;            ///< samples of all workers before this run
   OptimizerState outer_state{};              ///< of the outer optimizer, of a resumed run
-  /// Of the replica's optimizer, after that many samples of the job.
+  /// The learning rate of the replica's optimizer after `samples` samples of the job.
   std::function<double(std::uint64_t samples)> learning_rate{};
   bool spare_core = false;  ///< this worker's host has a core that no worker computes on
   /// True if every worker's host has no spare core, and no device is emulated. A collective: all
@@ -151,8 +151,9 @@ struct SchemeSpec {
   std::string_view name;
   std::string_view formula;
   std::string_view source;
-  /// In figures: "#0072B2". The colours differ from each other, and from greys, to people with any
-  /// kind of colour blindness; some are those of Okabe and Ito. Empty: one that few others have.
+  /// The colour of the scheme in figures, such as "#0072B2". The colours differ from each other,
+  /// and from greys, to people with any kind of colour blindness; some are those of Okabe and Ito.
+  /// Empty: figures choose a colour that few others have.
   std::string_view colour = {};
   SchemeTraits traits = {};
   std::vector<OptionSpec> options = {};
@@ -168,7 +169,7 @@ struct SchemeSpec {
   std::string_view way_to_larger_steps = "";
   /// Sets the pacer's options; null: workers are not paced.
   void (*pace)(const OptionValues& options, Pacer::Options& pacer) = nullptr;
-  /// Of a job whose server keeps the model; null: the server applies each push as it arrives.
+  /// The policy of a server that keeps the model; null: it applies each push as it arrives.
   ServerPolicy (*server_policy)(const OptionValues& options) = nullptr;
   std::unique_ptr<Scheme> (*make)(const SchemeContext& context) = nullptr;
 
@@ -184,7 +185,7 @@ struct SchemeSpec {
 /// Every scheme of `scheme/schemes.inc`, in the order of help texts.
 std::span<const SchemeSpec* const> all_schemes();
 
-/// Errors: ConfigError, for an unknown name.
+/// Errors: ConfigError if the name is unknown.
 const SchemeSpec& scheme_named(std::string_view name);
 
 /// The scheme of one device without communication. A comparison takes its upper bound from it.
@@ -202,14 +203,14 @@ std::vector<OptionSpec> scheme_options();
 std::string schemes_with(std::string_view option);
 
 /// Sets the learning rate's divisor to 2 P − 1 for schemes in which each gradient is an update of
-/// its own. That many updates share the work of one: the P − 1 of other workers that arrive while a
-/// gradient is computed, the gradient itself, and the P − 1 that do not yet see it.
+/// its own. That many updates share the work of one: the P − 1 updates of other workers that arrive
+/// while a gradient is computed, the gradient itself, and the P − 1 updates that do not yet see it.
 void count_asynchronous_updates(SchemeTraits& traits, const SchemeJob& job);
 
-/// Errors: InternalError, where there is no server.
+/// Errors: InternalError if the context has no server.
 ServerClient& server_of(const SchemeContext& context);
 
-/// Errors: ConfigError, where there is no shared model; `what` names the feature that needs it.
+/// Errors: ConfigError if the context has no shared model; `what` names the feature that needs it.
 SharedModel& shared_model_of(const SchemeContext& context, std::string_view what);
 
 }  // namespace syncopate

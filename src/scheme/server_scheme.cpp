@@ -2,7 +2,8 @@
 
 namespace syncopate {
 
-/// The shards have taken all that was sent before, then the model, and then they are asked for it.
+/// After the first barrier the shards have taken all earlier pushes, so the first worker uploads
+/// the model. After the second one they have the model, so the other workers download it.
 void ServerScheme::take_replica(Replica& replica, const AllWorkers& workers) {
   const std::span<float> params = replica.view(ReplicaVector::params);
   const std::span<float> buffers = replica.view(ReplicaVector::buffers);

@@ -112,7 +112,7 @@ void SharedModel::read_mean_buffers(std::span<float> mean) const {
     const std::span<const float> slot = buffers_.subspan(rank * size_.buffers, size_.buffers);
     for (std::size_t i = 0; i < mean.size(); ++i) {
       const float value = relaxed_load(slot[i]);
-      // Equal ones stay as they are: masks hold infinite values.
+      // Equal values are kept: the difference of infinite values, as in masks, is NaN.
       mean[i] = share == 1 || value == mean[i] ? value : mean[i] + (value - mean[i]) * share;
     }
   }

@@ -36,14 +36,14 @@ class SharedModel {
 
   static std::size_t bytes_for(const Size& size);
 
-  /// Uses `memory`, of at least `bytes_for(size)` bytes, which were zero at first.
+  /// Uses `memory`, at least `bytes_for(size)` bytes, which are zero before their first use.
   SharedModel(std::span<std::byte> memory, const Size& size);
 
   const Size& size() const { return size_; }
 
   /// Sets the initial parameters and totals.
   void load(std::span<const float> params, const Counts& done);
-  /// Other parameters; no worker adds to them meanwhile.
+  /// Replaces the parameters; no worker adds to them meanwhile.
   void replace(std::span<const float> params);
   void read(std::span<float> params) const;
   /// params += after − before, value by value.

@@ -14,7 +14,7 @@ void adapt_ssgd(SchemeTraits& traits, const SchemeJob& job) {
   }
 }
 
-/// A server takes the whole gradient at once.
+/// Overlap has no effect with a server, which takes the whole gradient at once.
 OptionSpec overlap_of_ssgd() {
   OptionSpec overlap = spec_of(option::overlap);
   overlap.has_effect = [](const OptionValues& options) {
@@ -63,7 +63,7 @@ Outcome Ssgd::after_backward(Replica& replica, const StepFacts& facts) {
   replica.store(ReplicaVector::grads);
   replica.store(ReplicaVector::buffers);
   const TimePoint averaged = clock.now();
-  if (result.round_info.sync_round.samples > 0) {  // else not even a momentum changes the model
+  if (result.round_info.sync_round.samples > 0) {  // otherwise not even a momentum moves it
     expect_same_settings(result.round_info.infos);
     replica.use_gradients(result.round_info.sync_round.gradients);
     replica.local_step();

@@ -12,7 +12,7 @@
 namespace syncopate {
 namespace {
 
-/// As a step info travels: u64 samples, f64 loss sum, i64 pause in ns, 6 flags (stop, evaluate,
+/// Wire format of a step info: u64 samples, f64 loss sum, i64 pause in ns, 6 flags (stop, evaluate,
 /// checkpoint, ready, left, has buffers), 2 zeros, i64 duration in ns, f64 weight, f64 progress,
 /// f64 learning rate, u32 checksum of settings, 4 zeros, then a bit for each tensor that may be
 /// without a gradient.
@@ -132,8 +132,8 @@ void expect_same_settings(const std::vector<StepInfo>& infos) {
                 rank(first), rank(other));
   throw ConfigError(fmt::format(
       "the workers share gradients, and their optimizers would take different steps: {}; "
-      "change settings on all workers at the same step, and a rate by what all know, such "
-      "as the mean of their losses",
+      "change settings on all workers at the same step, and compute a rate from values that "
+      "all workers know, such as the mean of their losses",
       found));
 }
 

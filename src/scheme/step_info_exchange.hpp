@@ -23,7 +23,7 @@ struct StepInfo {
   double progress = 0;
   /// The settings of the step that follows; unset where workers have steps of their own.
   StepSettings settings{};
-  /// The tensors that have a gradient on this worker, a set of the same length on all. Empty where
+  /// The tensors that have a gradient on this worker, a set of the same length on all. Empty if
   /// workers have steps of their own.
   GradientSet gradients{};
 };
@@ -47,12 +47,12 @@ struct RoundInfo {
 RoundInfo exchange_step_info(Group& group, const StepInfo& mine);
 
 /// The round that follows from the step infos, of one worker or more: total samples and loss, the
-/// longest pause, the union of all requests, and that of the gradients with a weight; training ends
-/// where all workers have left. Pure.
+/// longest pause, the union of all requests, and the union of the gradient sets of workers with a
+/// weight; training ends if all workers have left. Pure.
 SyncRound combine_step_infos(const std::vector<StepInfo>& infos);
 
 /// Refuses workers whose next step, with the same gradient, would not be the same: their replicas
-/// would differ from then on. Step infos without settings fit to all. Pure.
+/// would differ from then on. Step infos without settings match any others. Pure.
 /// Errors: ConfigError, the same on every worker.
 void expect_same_settings(const std::vector<StepInfo>& infos);
 

@@ -160,7 +160,7 @@ std::vector<Rank> BackupSteps::close_as_admitted() {
     if (waiting_.contains(worker)) {
       admitted.push_back(worker);
     } else if (!gone_.contains(worker)) {
-      return {};  // it is on its way
+      return {};  // its gradient is on its way
     }
   }
   verdicts_.erase(verdict);

@@ -30,13 +30,13 @@ class BackupAdmission {
   };
   enum class Verdict { admitted, dropped };
 
-  /// Errors: ConfigError, where no worker would be left to wait for.
+  /// Errors: ConfigError if `backups` is not less than `workers`.
   explicit BackupAdmission(const Options& options);
 
   /// A gradient of `worker`, computed at `step`. The table drops the gradients of closed steps,
   /// those after the quota is full, and those of removed workers.
-  /// Errors: ProtocolError, for a step that is not open yet, a second gradient of one worker in one
-  /// step, and an unknown worker; the table is unchanged then.
+  /// Errors: ProtocolError if the step is not open yet, it already has a gradient of this worker,
+  ///         or the worker is unknown; the table is then unchanged.
   Verdict arrived(Rank worker, Step step);
   /// True once the open step has all the gradients that it waits for, and at least one.
   bool closes() const;
@@ -48,7 +48,7 @@ class BackupAdmission {
 
   /// The open step, counted from 0.
   Step step() const { return step_; }
-  /// For a server that resumes another. Forgets the gradients of the open step.
+  /// Continues at `step`, on a server that resumes another. Forgets the gradients of the open step.
   void set_step(Step step);
   /// Gradients dropped so far.
   std::uint64_t dropped() const { return dropped_; }
@@ -95,7 +95,7 @@ class BackupSteps : public Consistency {
   ShardStore& store_;
   ConsistencyOptions options_;
   BackupAdmission admission_;                            ///< of the first shard
-  std::map<std::uint64_t, std::vector<Rank>> verdicts_;  ///< of other shards: received, not closed
+  std::map<std::uint64_t, std::vector<Rank>> verdicts_;  ///< on other shards: received, not closed
   std::set<Rank> waiting_;                               ///< with a gradient of the open step
   std::set<Rank> gone_;
 };

@@ -76,7 +76,7 @@ class ServerReduce : public Consistency {
     const std::set<Rank> all = std::exchange(arrived_, {});
     return {all.begin(), all.end()};
   }
-  /// No other worker can go on without it: the coordinator ends the job.
+  /// No other worker can continue without this one: the coordinator ends the job.
   std::vector<Rank> on_gone(Rank /*worker*/) override { return {}; }
   std::vector<Rank> waited_for(Rank /*worker*/) const override {
     std::vector<Rank> missing;

@@ -32,7 +32,7 @@ class Consistency {
   virtual std::vector<Rank> on_admitted(std::uint64_t step, std::span<const Rank> workers);
   /// The workers that an unanswered worker waits for.
   virtual std::vector<Rank> waited_for(Rank /*worker*/) const { return {}; }
-  /// The job resumes from the state that was loaded into the store.
+  /// Called when the job resumes from the state that was loaded into the store.
   virtual void on_resumed() {}
 };
 

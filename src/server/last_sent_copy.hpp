@@ -17,17 +17,17 @@ namespace syncopate {
 /// Thread: one.
 class LastSentCopy {
  public:
-  /// The worker has received these values, uncompressed.
+  /// Called when the worker receives these values uncompressed.
   void reset(std::span<const float> values) { values_.assign(values.begin(), values.end()); }
 
   /// The shard's call: returns the frame that brings the worker nearer to `values`, and replaces
-  /// `values` by what the worker will have. The frame is valid until the next call.
+  /// `values` by the values that the worker will have. The frame is valid until the next call.
   std::span<const std::byte> encode(Codec& codec, std::span<float> values);
 
-  /// The worker's calls. It receives the next frame into this buffer.
+  /// The worker's call: returns the buffer for the next frame.
   std::span<std::byte> frame_buffer(const Codec& codec);
-  /// Applies the received frame, and writes the new values to `into`.
-  /// Errors: ProtocolError, for a damaged frame.
+  /// The worker's call: applies the received frame, and writes the new values to `into`.
+  /// Errors: ProtocolError if the frame is damaged.
   void decode(const Codec& codec, std::span<float> into);
 
  private:

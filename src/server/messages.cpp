@@ -8,13 +8,13 @@
 namespace syncopate {
 namespace {
 
-/// As a request travels: u64 step, u64 samples, f64 loss sum, u64 push offset, u64 pull offset,
+/// Wire format of a request: u64 step, u64 samples, f64 loss sum, u64 push offset, u64 pull offset,
 /// f32 weight, u8 kind, 2 flags (push, pull), 1 zero; its ranks follow, a u32 each.
 constexpr std::size_t request_bytes = 48;
 
-/// As a reply travels: u64 version, u64 samples, f64 loss sum, u64 staleness, u64 steps, i64 ns of
-/// training time, i64 ns of pause, u8 kind, 2 flags (dropped, reaches memory), 5 zeros; its ranks
-/// follow.
+/// Wire format of a reply: u64 version, u64 samples, f64 loss sum, u64 staleness, u64 steps, i64 ns
+/// of training time, i64 ns of pause, u8 kind, 2 flags (dropped, reaches memory), 5 zeros; its
+/// ranks follow.
 constexpr std::size_t reply_bytes = 64;
 
 constexpr std::uint64_t nowhere = ~std::uint64_t{0};
@@ -40,7 +40,7 @@ std::vector<Rank> take_ranks(ByteReader& reader) {
 void check_size(std::size_t found, std::size_t head, const char* what) {
   if (found < head || (found - head) % sizeof(std::uint32_t) != 0) {
     throw ProtocolError(
-        fmt::format("a server's {} of {} bytes; expected {} and whole ranks", what, found, head));
+        fmt::format("a server's {} of {} bytes; expected {} and 4 per rank", what, found, head));
   }
 }
 

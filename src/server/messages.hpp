@@ -15,28 +15,29 @@ namespace syncopate {
 /// A node's request to a shard of a parameter server. The values of a push travel before the
 /// request, under their own tag and straight into the shard's buffer: a shard that reads a request
 /// has the values already, and a slow link to one worker delays no other. On one host they need not
-/// travel: the shard reads and writes the worker's shared memory.
+/// be sent: the shard reads and writes the worker's shared memory.
 struct Request {
   enum class Kind : std::uint8_t {
-    upload = 1,  ///< the model to go on from, from one worker, while none has work under way
-    start = 2,   ///< wants parameters, buffers and its progress, as soon as the shard has a model
+    upload = 1,  ///< one worker sends the model to continue from, while none has work under way
+    start = 2,   ///< asks for parameters, buffers and its progress, once the shard has a model
     work = 3,    ///< a push, a pull, or both
-    leave = 4,   ///< the worker has done its last step; with a pull it will want the model
+    leave = 4,   ///< the worker has done its last step; with `pull` it will ask for the model
     verdict =
-        5,  ///< from shard 0 to the others: whose gradients make up a step with backup workers
+        5,  ///< from shard 0 to the others: the workers whose gradients make up a step of `backup`
     collect = 6,  ///< from shard 0 to the others: asks for the state of the shard
-    finish = 7,   ///< from shard 0 to the others: the last state has been asked for
-    model = 8,    ///< after `leave`: wants parameters, and the mean of all buffers
+    finish = 7,   ///< from shard 0 to the others: it has asked for the last state
+    model = 8,    ///< after `leave`: asks for parameters, and the mean of all buffers
   };
 
   Kind kind = Kind::work;
   bool push = false;
   bool pull = false;
-  std::uint64_t step = 0;     ///< the worker's steps, the pushed included; of a verdict, its step
-  std::uint64_t samples = 0;  ///< trained on by the worker since its push before
+  std::uint64_t step = 0;     ///< the worker's steps, with the pushed one; in a verdict, its step
+  std::uint64_t samples = 0;  ///< on which the worker has trained since its previous push
   double loss_sum = 0;        ///< over those samples
   float weight = 1;           ///< of a gradient, relative to that of a batch of the mean size
-  /// Offsets of the push and of the answer in the worker's shared memory, if they do not travel.
+  /// Offsets of the push and of the answer in the worker's shared memory, if their values are not
+  /// sent.
   std::optional<std::uint64_t> push_offset{};
   std::optional<std::uint64_t> pull_offset{};
   std::vector<Rank> ranks{};  ///< of a verdict
@@ -60,7 +61,7 @@ struct Reply {
   std::uint64_t staleness = 0;  ///< of the pushed gradient
   std::uint64_t steps = 0;      ///< of the worker, in the model
   Duration training{};          ///< the job's training clock
-  Duration paused{};            ///< taken off it so far
+  Duration paused{};            ///< subtracted from it so far
   std::vector<Rank> ranks{};    ///< a held answer waits for these: the first few
 
   friend bool operator==(const Reply&, const Reply&) = default;
@@ -68,9 +69,9 @@ struct Reply {
 
 std::vector<std::byte> encode(const Request& request);
 std::vector<std::byte> encode(const Reply& reply);
-/// Errors: ProtocolError, for bytes that are no request.
+/// Errors: ProtocolError if the bytes are no request.
 Request decode_request(std::span<const std::byte> bytes);
-/// Errors: ProtocolError, for bytes that are no reply.
+/// Errors: ProtocolError if the bytes are no reply.
 Reply decode_reply(std::span<const std::byte> bytes);
 
 }  // namespace syncopate

@@ -20,9 +20,9 @@ constexpr std::size_t ranks_named = 8;
 void expect_possible(const Request& request) {
   constexpr std::uint64_t most_samples = std::uint64_t{1} << 40;
   if (request.samples > most_samples || !std::isfinite(request.weight)) {
-    throw ProtocolError(
-        fmt::format("a request with {} samples and weight {:g}; expected at most {}, and a number",
-                    request.samples, request.weight, most_samples));
+    throw ProtocolError(fmt::format(
+        "a request with {} samples and weight {:g}; expected at most {}, and a finite weight",
+        request.samples, request.weight, most_samples));
   }
 }
 
@@ -75,7 +75,8 @@ void ParameterServer::receive_requests(TimePoint deadline) {
   }
 }
 
-/// Another server that is lost has finished its work, or else the coordinator ends the job.
+/// Drops a lost worker. The loss of another server needs no action here: it has finished its work,
+/// or else the coordinator ends the job.
 void ParameterServer::lost(const PeerLost& loss) {
   if (const auto worker = rank_of(loss.peer())) {
     drop(*worker);
@@ -95,7 +96,7 @@ ParameterServer::ShardRequests ParameterServer::handle(const Message& message) {
   return handle_server(decode_request(message.payload));
 }
 
-/// A worker that sends what cannot be understood loses its own place, and no other does.
+/// Drops a worker that sends an invalid message; the server continues with the others.
 ParameterServer::ShardRequests ParameterServer::handle_or_reject(Rank worker,
                                                                  const Message& message) {
   try {

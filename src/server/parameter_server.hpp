@@ -18,7 +18,7 @@
 namespace syncopate {
 
 /// One shard of a parameter server: it handles requests one at a time, in the order in which they
-/// arrive, and owns its state alone. `Consistency` decides which workers to answer.
+/// arrive, and is the only owner of its state. `Consistency` decides which workers to answer.
 ///
 /// Thread: one.
 class ParameterServer {
@@ -31,13 +31,13 @@ class ParameterServer {
     WaitArbiter* arbiter = nullptr;  ///< decides about longer waits; null: they end at the limit
   };
 
-  /// A worker whose message this server cannot accept, and goes on without.
+  /// A worker that the server has dropped because of a message that it cannot accept.
   struct Rejection {
     NodeId worker;
     std::string reason;
   };
 
-  /// Requests of other shards that the caller has to answer, and what it has to report.
+  /// Requests of other shards that the caller has to answer, and a rejection that it has to report.
   struct ShardRequests {
     bool state = false;   ///< shard 0 asks for the state of this shard
     bool finish = false;  ///< shard 0 has asked for the last state
@@ -47,11 +47,12 @@ class ParameterServer {
   /// `store` and `consistency` outlive this.
   ParameterServer(World& world, ShardStore& store, Consistency& consistency, Options options);
 
-  /// Handles the next request, if one arrives before `deadline`. Drops, with one warning a node,
+  /// Handles the next request, if one arrives before `deadline`. Drops, with one warning per node,
   /// requests of nodes that are neither workers nor servers of the job.
-  /// Errors: ProtocolError, for a request of another server; what the world was cancelled with.
+  /// Errors: ProtocolError if a request of another server is invalid; the error that cancelled the
+  ///         world.
   ShardRequests serve(TimePoint deadline);
-  /// Goes on without a worker that is lost. Has no effect if the worker has left.
+  /// Continues without a worker that is lost. Has no effect if the worker has left.
   void drop(Rank worker);
   /// Sends a request to another server.
   void send(std::uint32_t shard, const Request& request);
@@ -60,10 +61,10 @@ class ParameterServer {
   void set_clock(Duration training, Duration paused);
 
   bool all_started() const { return started_.size() >= options_.workers.size(); }
-  /// Every worker has left, with the model where it wants it, or is lost.
+  /// True once every worker has left or is lost, and those that take the final model have it.
   bool all_gone() const { return gone_.size() >= options_.workers.size() && taking_.empty(); }
   Duration busy() const { return busy_; }
-  /// The number of waiting requests whenever one was taken, itself included.
+  /// The number of waiting requests each time one was taken, including that one.
   const Histogram& queue_length() const { return queue_length_; }
 
  private:
@@ -97,7 +98,7 @@ class ParameterServer {
   std::set<Rank> starting_;  ///< they wait for a model
   std::set<Rank> started_;
   std::set<Rank> gone_;
-  std::set<Rank> taking_;     ///< of those that are gone: they will want the model
+  std::set<Rank> taking_;     ///< gone, but will still ask for the model
   std::set<NodeId> ignored_;  ///< nodes whose requests are dropped
   Duration training_{};
   Duration paused_{};

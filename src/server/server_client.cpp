@@ -111,8 +111,8 @@ bool ServerClient::shares_memory(std::size_t shard) const {
   return reaches_memory_[shard] && (!options_.compression || options_.compress_remote);
 }
 
-/// Only a request whose answer is awaited refers to shared memory: the values do not change until
-/// then.
+/// Only a request with a pull refers to shared memory: the caller waits for its answer, so the
+/// values do not change before.
 Request ServerClient::request_for(std::size_t shard, const Work& work) const {
   Request request{.kind = Request::Kind::work,
                   .push = !work.push.empty(),
@@ -283,7 +283,8 @@ std::vector<Rank> ServerClient::all_shards() const {
   return shards;
 }
 
-/// A send cannot be waited for again, so the coordinator gets time to find the culprit first.
+/// A send is waited for only once, so it gets twice the limit: the coordinator has time to find the
+/// failed node first.
 TimePoint ServerClient::deadline() const {
   return world_.now() + 2 * waits_.limit();
 }

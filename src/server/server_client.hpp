@@ -22,10 +22,10 @@ class ServerClient {
  public:
   struct Options {
     std::vector<NodeId> servers;                     ///< by shard
-    Duration wait_limit = std::chrono::seconds(60);  ///< the least that a wait may take
+    Duration wait_limit = std::chrono::seconds(60);  ///< the shortest limit of a wait
     WaitArbiter* arbiter = nullptr;                  ///< decides about longer waits; null: they end
-    /// Of pushes, with error feedback, and of pulls, as differences to the last received
-    /// parameters. The same as the servers'.
+    /// Compression of pushes, with error feedback, and of pulls, as differences to the last
+    /// received parameters. It is the same as the servers'.
     Compression compression{};
     bool compress_remote = false;  ///< values in shared memory are not compressed
     bool takes_model = false;      ///< calls `take_model` after `leave`
@@ -43,32 +43,33 @@ class ServerClient {
 
   struct Result {
     Reply reply;                  ///< of shard 0; `steps`: the least of all shards
-    std::optional<Reply> owed{};  ///< the reply to the push alone before this
+    std::optional<Reply> owed{};  ///< the reply to the previous call, if that only pushed
     Duration communicated{};
     Duration waited{};  ///< while an answer was held for other workers
   };
 
   ServerClient(World& world, Options options);
 
-  /// Uploads the job's first model, or one to go on from while no worker has work under way.
+  /// Uploads the job's first model, or a model to continue from while no worker has work under way.
   void upload(std::span<const float> params, std::span<const float> buffers);
-  /// Waits for the answer to a push alone, if one is under way.
+  /// Waits for the answer to the last call of `work`, if that only pushed.
   void settle() { await_owed(); }
-  /// Downloads the model, once there is one, and this worker's own buffers.
+  /// Downloads the model, once the shards have one, and this worker's own buffers.
   Reply start(std::span<float> params, std::span<float> buffers);
 
-  /// An exchange with a pull leaves values in shared memory that a shard of the same host reaches.
-  /// A push alone returns when its values have been sent; the next call waits for its answer.
+  /// Pushes, pulls or both. A call with a pull does not send values in shared memory that a shard
+  /// of the same host reaches. A call that only pushes returns when its values have been sent; the
+  /// next call waits for its answer.
   /// Errors: PeerLost; the error that cancelled the world; without an arbiter RanksMissing, with
   ///         the workers that a shard waited for.
   Result work(const Work& work);
 
-  /// Of the pushes.
+  /// Statistics of the compression of pushes.
   CompressionStats compression() const {
     return feedback_ ? feedback_->stats() : CompressionStats{};
   }
 
-  /// This worker will not push any more.
+  /// Leaves the shards, after this worker's last push.
   void leave();
   /// Once all workers have left: downloads the parameters, and the mean of all buffers. Errors:
   /// PeerLost; the error that cancelled the world.
@@ -106,12 +107,12 @@ class ServerClient {
   World& world_;
   Options options_;
   Waits waits_;
-  std::vector<bool> reaches_memory_;       ///< each shard, this worker's
+  std::vector<bool> reaches_memory_;       ///< by shard: it reaches this worker's memory
   std::optional<ErrorFeedback> feedback_;  ///< of pushes; empty where they are not compressed
   std::vector<std::vector<std::byte>> push_frames_;  ///< by shard
   std::vector<LastSentCopy> copies_;                 ///< by shard
   Reply last_{};
-  bool owes_answers_ = false;  ///< to a push alone
+  bool owes_answers_ = false;  ///< the last call only pushed
   Duration held_{};            ///< of the exchange under way
   std::uint64_t bytes_received_ = 0;
 };

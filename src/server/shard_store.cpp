@@ -14,7 +14,7 @@
 namespace syncopate {
 namespace {
 
-/// From here on a loop over all parameters takes longer than it takes to wake a thread.
+/// From this number of parameters on, a loop over them takes longer than it takes to wake a thread.
 constexpr std::size_t worth_a_pool = 512 * 1024;
 
 std::span<float> block_of(std::span<float> values, std::size_t first, std::size_t count) {
@@ -30,7 +30,7 @@ constexpr const char* compensation_prefix = "compensation.";
 /// Losses are kept as counts of this fraction, since a state's counters are whole.
 constexpr double loss_unit = 1e-6;
 
-/// A loss of a training that diverged may be any number, or none: the counter then has its limit.
+/// If training has diverged, the loss may be huge or no number: the counter then has its limit.
 std::int64_t loss_units(double sum) {
   constexpr double limit = 9e18;
   return static_cast<std::int64_t>(std::isfinite(sum) ? std::clamp(sum / loss_unit, -limit, limit)
@@ -247,7 +247,7 @@ void ShardStore::restore(const ShardState& state) {
   has_model_ = true;
 }
 
-/// Whether the push arrived too late; notes it for the answer.
+/// Returns true if the push arrived too late, and records that for the answer.
 bool ShardStore::drops(WorkerSlot& slot) {
   slot.dropped = is_complete();
   return slot.dropped;

@@ -20,7 +20,7 @@ namespace syncopate {
 /// A worker's description of the gradient that it pushes.
 struct PushFacts {
   std::uint64_t step = 0;  ///< the worker's steps, the pushed one included
-  /// Trained on since the worker's previous push. 0: there were none, and the push has no effect.
+  /// Samples on which the worker has trained since its previous push. 0: the push has no effect.
   std::uint64_t samples = 0;
   double loss_sum = 0;  ///< over those samples
   float weight = 1;     ///< of the gradient, in an update of its own or in a mean with others
@@ -58,7 +58,7 @@ class ShardStore {
     std::function<double(std::uint64_t samples)> learning_rate;
     std::optional<DelayCompensation::Options> compensation{};
     std::uint32_t threads = 1;  ///< for an update, if it is a long one
-    /// Of the job: once they are complete, the store drops every push.
+    /// The samples of the job: once they are complete, the store drops every push.
     std::uint64_t samples_to_train = std::numeric_limits<std::uint64_t>::max();
   };
 
@@ -71,21 +71,20 @@ class ShardStore {
   std::span<const float> params() const { return params_; }
   std::uint32_t workers() const { return static_cast<std::uint32_t>(slots_.size()); }
   WorkerSlot& slot(Rank worker) { return slots_[worker.value]; }
-  /// Whether the store needs the parameters again that it sent to a worker: it does for delay
-  /// compensation.
+  /// True if the store needs the parameters that it sent to a worker again: for delay compensation.
   bool keeps_answers() const { return compensation_.has_value(); }
 
-  /// The model to go on from: parameters, and buffers for every worker.
+  /// Sets the model to continue from: parameters, and buffers for every worker.
   void load(std::span<const float> params, std::span<const float> buffers);
 
-  /// Whether the samples of the job are complete: the store then drops every push.
+  /// True if the samples of the job are complete: the store then drops every push.
   bool is_complete() const { return samples_ >= samples_to_train_; }
 
   /// One update with the gradient in the worker's slot; with `answer`, writes the new parameters to
   /// the slot in the same pass over memory. A push without samples has no effect.
   void apply(Rank worker, bool answer);
   /// One update with Σ weight_i g_i / Σ weight_i over the gradients of `workers` that have samples.
-  /// It counts, even if none of them has any.
+  /// It counts as an update even if none of them has samples.
   void apply_mean(std::span<const Rank> workers);
   /// EASGD: moves the parameters in the worker's slot and the shard's towards each other by `rate`
   /// (Zhang et al. 2015, equations 5 and 6).
@@ -102,7 +101,7 @@ class ShardStore {
   std::vector<float> mean_buffers() const;
 
   ShardState state() const;
-  /// Errors: DataError, for the state of another model, rule or number of workers.
+  /// Errors: DataError if the state is of another model, rule or number of workers.
   void restore(const ShardState& state);
 
  private:

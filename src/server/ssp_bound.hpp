@@ -12,15 +12,15 @@ namespace syncopate {
 /// Stale synchronous parallel (Ho et al. 2013): no worker runs more than `slack` clocks ahead of
 /// the slowest.
 ///
-/// A worker's clock counts the steps whose updates it has brought in: its step at clock c computes
-/// update c and takes it to c + 1. It may compute at clock c only with every update of clock
+/// A worker's clock counts its steps whose updates are in the model: its step at clock c computes
+/// update c and takes the clock to c + 1. It may compute at clock c only with every update of clock
 /// ≤ c − slack − 1 visible, that is, once every worker present has come to c − slack.
 ///
 /// Invariant: max(clocks) − min(clocks) ≤ slack + 1 over those present, if no worker starts
 ///            without permission. Permission stays valid: clocks only grow, and workers only leave.
 /// Liveness:  the slowest worker may always start.
 /// Thread:    one at a time.
-/// Errors:    InternalError, for a worker that is not present.
+/// Errors:    InternalError if a worker is not present.
 class SspTable {
  public:
   struct Options {
@@ -39,7 +39,7 @@ class SspTable {
 
   bool present(Rank worker) const;
   std::uint64_t clock(Rank worker) const { return clocks_[checked(worker)]; }
-  /// For a table that resumes another.
+  /// Sets a worker's clock, in a table that resumes another.
   void set_clock(Rank worker, std::uint64_t clock) { clocks_[checked(worker)] = clock; }
 
  private:

@@ -27,19 +27,21 @@ class WorkerConnection {
     Rank rank{};                     ///< of the worker
     WaitArbiter* arbiter = nullptr;  ///< decides about longer waits; null: they end at the limit
     Codec* codec = nullptr;          ///< null: values travel uncompressed
-    bool keeps_answers = false;      ///< `slot.out` keeps what the worker receives
+    bool keeps_answers = false;      ///< `slot.out` keeps the sent parameters
   };
 
   /// `world`, `slot` and the codec outlive this.
   WorkerConnection(World& world, WorkerSlot& slot, const Options& options);
 
-  /// Starts the receive of the next push: one that waits before its message arrives saves a copy.
+  /// Starts the receive of the next push: a receive that is posted before its message arrives saves
+  /// a copy.
   void expect_push();
-  /// The worker sends no more pushes.
+  /// Called when the worker sends no more pushes.
   void close() { arriving_.reset(); }
 
-  /// Begins a request: notes what the worker wants, and borrows the memory that it offers.
-  /// Errors: ProtocolError, for memory that the shard does not reach.
+  /// Begins a request: records whether the worker pushes and pulls, and borrows the memory that it
+  /// offers.
+  /// Errors: ProtocolError if the shard does not reach this memory.
   void begin(const Request& request);
   /// Waits for the pushed values and buffers. Errors: ProtocolError, PeerLost, TimedOut.
   void receive_push(const Request& request);
@@ -51,12 +53,12 @@ class WorkerConnection {
   /// Ends a request: returns the borrowed memory, sends the reply, and the parameters if the worker
   /// pulls.
   void answer(const Reply& reply);
-  /// Sends a reply alone; the request goes on.
+  /// Sends only a reply; the request continues.
   void send(const Reply& reply);
   /// Sends a reply with all parameters, uncompressed, and these buffers.
   void send_model(const Reply& reply, std::span<const float> buffers);
 
-  /// Whether the shard reads and writes this worker's shared memory.
+  /// True if the shard reads and writes this worker's shared memory.
   bool reaches_memory() const;
 
  private:

@@ -16,7 +16,8 @@ constexpr int bits_kept = 5;  ///< after the first: 32 buckets in a power of two
 constexpr std::uint64_t buckets_per_power = 1U << bits_kept;
 constexpr int first_power = 6;  ///< exact = 2^6
 
-/// The bucket that counts `value`: beyond `exact`, its power of two and the bits that follow.
+/// The bucket that counts `value`: from `exact` on, its power of two and the next bits determine
+/// it.
 std::size_t bucket_of(std::uint64_t value) {
   if (value < exact) return value;
   const int power = static_cast<int>(std::bit_width(value)) - 1;

@@ -5,10 +5,10 @@
 
 namespace syncopate {
 
-/// How often each non-negative integer occurred, in bounded memory (at most 1,920 counts).
+/// Counts non-negative integers in bounded memory (at most 1,920 counts).
 ///
-/// Values below 64 have a bucket each; above, each power of two is divided into 32 buckets, so that
-/// a value is known to within 1/32 of itself, from below.
+/// Each value below 64 has its own bucket; above, each power of two is divided into 32 buckets, so
+/// that the least value of a bucket is at most 1/32 below every value in it.
 ///
 /// Thread: one at a time.
 class Histogram {
@@ -25,13 +25,13 @@ class Histogram {
   void merge(const Histogram& other);
 
   std::uint64_t count() const { return count_; }
-  /// The least value that at least `p` · count values, and one, do not exceed, as the least value
-  /// of its bucket; the greatest is exact. `p` is from 0 to 1: 0.5 for the median. 0 without
-  /// values.
+  /// The smallest value that at least max(1, `p` · count) values do not exceed, rounded down to the
+  /// least value of its bucket; the greatest value is exact. `p` is from 0 to 1: 0.5 for the
+  /// median. 0 without values.
   std::uint64_t quantile(double p) const;
   /// The greatest value, exactly; 0 without values.
   std::uint64_t max() const { return max_; }
-  /// Exact but for the rounding of a float64; 0 without values.
+  /// Exact, except for float64 rounding; 0 without values.
   double mean() const;
 
   /// A histogram as plain values: buckets that are not empty, in ascending order.
@@ -44,13 +44,13 @@ class Histogram {
   };
   Parts parts() const;
   /// The histogram that `parts` were taken from.
-  /// Errors: ProtocolError, for parts that no histogram has.
+  /// Errors: ProtocolError if no histogram can have these parts.
   static Histogram from(const Parts& parts);
 
  private:
   void count_in(std::size_t bucket, std::uint64_t count);
 
-  std::vector<std::uint64_t> counts_;  ///< by bucket, as far as any is needed
+  std::vector<std::uint64_t> counts_;  ///< by bucket, up to the last one in use
   std::uint64_t count_ = 0;
   std::uint64_t max_ = 0;
   double sum_ = 0;

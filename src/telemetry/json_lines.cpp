@@ -65,7 +65,8 @@ void JsonLines::flush() {
   pending_.clear();
 }
 
-/// A part of a line would damage the next one. A device or a pipe has no length to cut.
+/// Removes a partly written line, which would damage the next one. A device or a pipe cannot be
+/// cut.
 void JsonLines::discard_after(std::int64_t whole_lines) {
   if (whole_lines < 0 || ::ftruncate(descriptor_, whole_lines) != 0) {
     log::debug("{} may end in a part of a line", path_);

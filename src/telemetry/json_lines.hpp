@@ -13,9 +13,9 @@ namespace syncopate {
 /// U+FFFD: a host or a folder that is named in another encoding must not end a job.
 std::string json_text(const nlohmann::ordered_json& object, int indent = -1);
 
-/// A log of JSON objects, one a line, which can be read while it grows.
+/// A log of JSON objects, one per line, which can be read while it grows.
 ///
-/// Lines are buffered until there are `flush_bytes`, or until `flush` is called, and then written
+/// Lines are buffered until they have `flush_bytes`, or until `flush` is called, and then written
 /// in one call, so that a reader never sees part of a line.
 ///
 /// Thread: one at a time.
@@ -23,13 +23,13 @@ class JsonLines {
  public:
   enum class Mode { create, append };
 
-  /// Errors: DataError, when the file cannot be opened.
+  /// Errors: DataError if the file cannot be opened.
   JsonLines(const std::filesystem::path& path, Mode mode);
   ~JsonLines();
   JsonLines(const JsonLines&) = delete;
   JsonLines& operator=(const JsonLines&) = delete;
 
-  /// Errors: DataError, when the lines cannot be written (a full disk).
+  /// Errors: DataError if the lines cannot be written (a full disk).
   void write(const nlohmann::ordered_json& object);
   /// The same for the text of an object on one line.
   void write_text(std::string_view object);

@@ -11,7 +11,7 @@
 
 namespace syncopate {
 
-/// A log that ends no training: where it cannot be opened or written, such as on a full disk,
+/// A log whose errors do not end training: if it cannot be opened or written, as on a full disk,
 /// `report` gets the reason once, and the lines are lost. Later lines are tried again.
 ///
 /// Thread: one at a time.
@@ -34,7 +34,7 @@ class LenientLines {
   std::filesystem::path path_;
   Report report_;
   bool reported_ = false;
-  std::optional<JsonLines> lines_;  ///< empty where the file cannot be opened
+  std::optional<JsonLines> lines_;  ///< empty if the file cannot be opened
 };
 
 }  // namespace syncopate

@@ -15,17 +15,17 @@ namespace syncopate {
 
 /// The phase in which a worker exchanges its step with others.
 inline constexpr std::string_view phase_synchronization = "synchronization";
-/// The phase in which a member hands over a model or writes a checkpoint.
+/// The phase in which a member sends a snapshot or writes a checkpoint.
 inline constexpr std::string_view phase_snapshot = "snapshot";
 
-/// What a worker or a server reports of itself.
+/// The status that a worker or a server reports.
 struct MemberStatus {
   std::string phase{};      ///< of a step, in words
   bool computing = false;   ///< in a step
-  Duration expected{};      ///< of the step in hand, at most; zero: unknown
-  std::string aggregate{};  ///< the algorithm that reduces where all workers synchronize
+  Duration expected{};      ///< upper bound of the current step; zero: unknown
+  std::string aggregate{};  ///< the algorithm of the reduction over all workers
   MetricValues metrics{};
-  std::uint64_t empty_steps = 0;  ///< without samples, which the steps of `metrics` leave out
+  std::uint64_t empty_steps = 0;  ///< steps without samples, which `metrics` does not count
   Histogram staleness{};
   Histogram queue_length{};  ///< of a server: requests that waited when it took one
 };
@@ -34,12 +34,12 @@ wire::Heartbeat to_wire(const MemberStatus& status);
 /// The metrics of a heartbeat. `table` is that of the sender.
 MetricValues metrics_in(const wire::Heartbeat& heartbeat, MetricTable table = all_metrics());
 
-/// What a program's loop waits for outside its steps: the operation of a heartbeat, or else a
-/// message.
+/// The text for the wait of a program's loop outside its steps: the operation of the heartbeat, or,
+/// if that is empty, a message.
 std::string program_wait_in(const std::string& operation);
 
 wire::Counts to_wire(const Histogram& histogram);
-/// Errors: ProtocolError, for counts that no histogram has.
+/// Errors: ProtocolError if no histogram can have these counts.
 Histogram from_wire(const wire::Counts& counts);
 
 /// A member's status while it changes: the member's own task writes, the heartbeat task reads.

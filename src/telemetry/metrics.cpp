@@ -22,8 +22,8 @@ double throughput(const MetricValues& values) {
   return share_of_session(values, values[Metric::samples]);
 }
 
-/// Of the device by itself in steps of a whole batch. Where the worker does not know it, its
-/// samples over the seconds in which it computed stand for it.
+/// The throughput of the device by itself in steps of a whole batch. If the worker does not know
+/// it, its samples / the seconds in which it computed.
 double stand_alone_throughput(const MetricValues& values) {
   const double known = values[Metric::whole_batch_throughput];
   return known > 0 ? known : ratio(values[Metric::samples], busy_seconds(values));
@@ -41,7 +41,7 @@ double wait_ratio(const MetricValues& values) {
   return share_of_session(values, values[Metric::wait_seconds]);
 }
 
-/// Snapshots for the evaluator are no traffic of training.
+/// Does not count snapshots for the evaluator, which are not part of training.
 double traffic_bytes(const MetricValues& values) {
   return std::max(0.0, values[Metric::bytes_sent] - values[Metric::evaluation_bytes]);
 }

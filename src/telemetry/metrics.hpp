@@ -34,7 +34,7 @@ enum class InJob {
   keeper,  ///< the value of the member that keeps the model: worker 0, or the first server
 };
 
-/// The names of a metric in JSON objects; empty where an object does not have it.
+/// The names of a metric in JSON objects; empty if an object does not have the metric.
 struct MetricNames {
   std::string_view status = {};         ///< in the event `status`, of the job
   std::string_view worker_status = {};  ///< in the event `status`, of a worker
@@ -62,7 +62,7 @@ struct MetricSpec {
   double (*derive)(const MetricValues& values) = nullptr;
 };
 
-/// A metric's index in the table is its number. Tests use tables with more rows.
+/// All metrics. A metric's index in the table is its number. Tests use tables with more rows.
 using MetricTable = std::span<const MetricSpec>;
 MetricTable all_metrics();
 /// The rows with a label.
@@ -73,18 +73,18 @@ class MetricValues {
  public:
   explicit MetricValues(MetricTable table = all_metrics())
       : table_(table), measured_(table.size()) {}
-  /// Takes measured values as they came in a message: missing ones are 0, surplus ones are ignored.
+  /// Takes measured values from a message: missing ones are 0, surplus ones are ignored.
   MetricValues(MetricTable table, std::span<const double> measured);
 
   /// The value, measured or derived.
   double operator[](Metric metric) const;
-  /// For metrics that are measured.
+  /// Only for metrics that are measured.
   void set(Metric metric, double value);
   void set(Metric metric, std::uint64_t value) { set(metric, static_cast<double>(value)); }
   void add(Metric metric, std::uint64_t value = 1);
 
   MetricTable table() const { return table_; }
-  /// What a message carries: one value a row, 0 for derived ones.
+  /// The values for a message: one per row, 0 for derived metrics.
   std::span<const double> measured() const { return measured_; }
 
  private:
@@ -102,7 +102,7 @@ void write_metrics(nlohmann::ordered_json& object, std::string_view MetricNames:
 void write_job_metrics(nlohmann::ordered_json& object, std::string_view MetricNames::*name,
                        std::span<const MetricValues> members, const MetricValues& keeper);
 
-/// A share of a member's time, or of anything else; 0 of nothing.
+/// Returns part / whole; 0 if `whole` is 0.
 double ratio(double part, double whole);
 /// The seconds in which a device computed: data, forward, backward, local update, paced time.
 double busy_seconds(const MetricValues& worker);

@@ -13,7 +13,7 @@ namespace {
 constexpr Duration flush_every = std::chrono::seconds(1);
 
 std::filesystem::path with_folder(const std::filesystem::path& path) {
-  std::error_code unheeded;  // opening the file reports why it cannot be there
+  std::error_code unheeded;  // opening the file then reports the error
   std::filesystem::create_directories(path.parent_path(), unheeded);
   return path;
 }

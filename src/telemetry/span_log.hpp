@@ -19,10 +19,10 @@ inline constexpr std::string_view wait = "wait";
 inline constexpr std::string_view loader = "loader";
 }  // namespace trace_thread
 
-/// What one process of a job did, and when, by its own clock: a line of JSON for each slice, flow,
-/// counter and instant. `merge_trace` makes one trace of the logs of all
+/// The activities of one process of a job, by its own clock: a line of JSON for each slice, flow,
+/// counter and instant. `merge_trace` makes one trace from the logs of all processes
 /// (`report/trace_merge.hpp`).
-/// What a process that is killed has written until a second before is in its file.
+/// If a process is killed, its file has the lines until a second before.
 ///
 /// Lines are documented in docs/reference/records.md. Names of threads and slices are ASCII without
 /// quotes.
@@ -51,8 +51,8 @@ class SpanLog {
     std::string_view thread;
   };
 
-  /// `header` says which process this is; the reading of `clock` is added. Makes the file's folder,
-  /// and replaces the file. `report`: as for `LenientLines`.
+  /// `header` names the process; the log adds the reading of `clock`. Makes the file's folder, and
+  /// replaces the file. `report`: as for `LenientLines`.
   SpanLog(const Clock& clock, const std::filesystem::path& path, Json header,
           LenientLines::Report report);
 

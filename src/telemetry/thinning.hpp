@@ -4,9 +4,9 @@
 
 namespace syncopate {
 
-/// Keeps a log of a job of any length small: every entry at first, and a fourth as many each time
-/// that `budget` lines have been written. A log of n entries has less than
-/// budget · (1 + log4(n)) lines. Pure.
+/// Keeps a log of a job of any length small: keeps every entry at first, and a fourth as many each
+/// time `budget` lines have been written. A log of n entries has less than budget · (1 + log4(n))
+/// lines. Pure.
 class Thinning {
  public:
   explicit Thinning(std::uint64_t budget) : budget_(budget) {}

@@ -8,18 +8,18 @@
 
 namespace syncopate {
 
-/// The messages that a node takes, and how large they may be, by tag and role. A peer announces the
-/// size of a message before its bytes come, so the node judges the announcement.
+/// The messages that a node accepts and their maximum sizes, by tag and role. A peer announces the
+/// size of a message before its bytes, so the node checks the announcement.
 struct PayloadLimits {
   NodeId self{};
   std::uint64_t message_bytes = 0;  ///< of any message
-  bool control_only = false;        ///< a coordinator, which takes control messages alone
+  bool control_only = false;        ///< a coordinator, which takes only control messages
 
   static constexpr std::uint64_t control_bytes = 16 << 20;
   static constexpr std::uint64_t small_bytes = 1 << 20;
 
-  /// The greatest payload of a message of `from`. Empty where this node takes none under `tag`: no
-  /// receive would, so the message is dropped.
+  /// The greatest payload of a message from `from`. Empty if this node accepts no message with
+  /// `tag`: no receive would take it, so it is dropped.
   constexpr std::optional<std::uint64_t> of(Tag tag, NodeId from) const {
     if (tag == tags::to_coordinator) {
       return at_most(control_bytes, self == coordinator_node);

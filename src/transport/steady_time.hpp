@@ -9,8 +9,8 @@
 namespace syncopate {
 
 /// The clock of this process: `std::chrono::steady_clock` without the time for which the process
-/// was suspended. There is one, because a suspension stops every node of the process. `RealWorld`
-/// keeps it beating.
+/// was suspended. One clock serves all nodes of the process, because a suspension stops all of
+/// them. `RealWorld` calls it regularly, so that it notices suspensions.
 inline AwakeClock& process_clock() {
   static AwakeClock clock(
       [] { return Duration(std::chrono::steady_clock::now().time_since_epoch()); },
@@ -24,8 +24,8 @@ inline TimePoint steady_now() {
   return TimePoint(process_clock().now());
 }
 
-/// The same time axis, as a clock for waits of the standard library and of Asio. Both look at it
-/// again before they report that a deadline has passed.
+/// The same time axis, as a clock for waits of the standard library and of Asio. Both read it again
+/// before they report that a deadline has passed.
 struct SteadyTime {
   using rep = Duration::rep;
   using period = Duration::period;
@@ -36,8 +36,8 @@ struct SteadyTime {
   static time_point now() { return time_point(process_clock().now()); }
 };
 
-/// The same moment, for what waits on the standard library's clock. No deadline becomes a moment
-/// some years before the last one, because the library adds to it the time of suspensions.
+/// Converts a deadline for waits of the standard library. `no_deadline` becomes a moment some years
+/// before the greatest one, because the library adds the time of suspensions to it.
 inline SteadyTime::time_point to_steady(TimePoint when) {
   constexpr Duration suspensions = std::chrono::hours(24 * 365 * 10);
   return SteadyTime::time_point(

@@ -27,7 +27,7 @@ inline constexpr Tag server_state{29};    ///< the state of a shard, to shard 0
 inline constexpr Tag snapshot{32};        ///< snapshots of the model, rank 0 to the evaluator
 inline constexpr Tag snapshot_credit{33};
 inline constexpr Tag worker_states{34};   ///< to worker 0 for a checkpoint, from it on resume
-inline constexpr Tag point_to_point{35};  ///< what a program sends to one other
+inline constexpr Tag point_to_point{35};  ///< messages from one program to another
 inline constexpr Tag calls{36};           ///< small: which collective a program waits in
 
 /// A second conversation of the same kind between the same nodes.
@@ -39,7 +39,7 @@ inline constexpr Tag of_generation(Tag tag, std::uint32_t generation) {
   return {tag.value + 256 * generation};
 }
 
-/// A generation for one of 256 kinds of calls: there is room for 2^16 others.
+/// The generation for one of 256 kinds of calls; leaves 2^16 values for the group's own generation.
 inline constexpr std::uint32_t of_call(std::uint32_t generation, std::uint8_t call) {
   return generation % (1U << 16) + (std::uint32_t{call} << 16);
 }
@@ -49,8 +49,8 @@ inline constexpr Tag base_of(Tag tag) {
   return {tag.value % 128};
 }
 
-/// The tags of a few numbers. A node drops messages of a tag that is neither here, nor in `large`,
-/// nor of the coordinator.
+/// The tags of messages with a few numbers. A node drops messages whose tag is neither in this
+/// list, nor in `large`, nor one of the coordinator's.
 inline constexpr std::array small{round_ends, server_request, server_reply, snapshot_credit, calls};
 /// The tags of messages that grow with the model or the number of workers.
 inline constexpr std::array large{allgather,     parts,          sums,         broadcast,

@@ -39,11 +39,11 @@ class Transfer {
  public:
   virtual ~Transfer() = default;
 
-  /// Blocks until the buffer is the caller's again: a receive has filled it, a send has read it.
+  /// Blocks until the caller owns the buffer again: a receive has filled it, a send has read it.
   ///
   /// Errors: TimedOut (a receive may be waited for again; after a send timed out the stream to that
   ///         peer is cut and every operation on it throws PeerLost), PeerLost, ProtocolError (the
-  ///         message that came is not as long as the buffer), or what `cancel` was given.
+  ///         message that arrived is not as long as the buffer), or the error given to `cancel`.
   virtual void wait(TimePoint deadline) = 0;
 };
 
@@ -71,12 +71,11 @@ class Transport {
 
   virtual NodeId self() const = 0;
 
-  /// Where others reach this node, for `introduce` on theirs.
+  /// The address at which other nodes reach this one; they pass it to `introduce`.
   virtual std::string address() const = 0;
 
-  /// Tells where a peer is reached. Operations on a peer that was never introduced and never
-  /// dialled this node throw InternalError. Introducing a peer again at the same address changes
-  /// nothing.
+  /// Sets the address of a peer. Operations on a peer that was never introduced and never dialled
+  /// this node throw InternalError. Introducing a peer again at the same address changes nothing.
   virtual void introduce(NodeId peer, const std::string& address) = 0;
 
   /// Begins to send `payload`, which must stay unchanged until the transfer ends. Nothing is
@@ -89,19 +88,19 @@ class Transport {
   virtual std::unique_ptr<Transfer> start_receive(NodeId from, Tag tag,
                                                   std::span<std::byte> into) = 0;
 
-  /// Hands over a small message and returns at once: never blocks, and never throws for a lost peer
-  /// (the loss shows where something is awaited from it).
+  /// Queues a small message and returns at once: never blocks, and never throws for a lost peer (a
+  /// later wait for that peer reports the loss).
   virtual void post(NodeId to, Tag tag, std::vector<std::byte> payload) = 0;
 
   /// The next message under `tag` from `from`, or from any node when `from` is empty.
-  /// Errors: TimedOut, PeerLost, or what `cancel` was given.
+  /// Errors: TimedOut, PeerLost, or the error given to `cancel`.
   virtual Message receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) = 0;
 
-  /// Gives up a peer that may hang: the stream to it is cut, and it is lost, as this node is to it.
-  /// Messages from it that no receive has taken may be lost, too.
+  /// Gives up a peer that may hang: cuts the stream to it, so that each of the two nodes is lost to
+  /// the other. Messages from the peer that no receive has taken may be lost, too.
   virtual void give_up(NodeId peer) = 0;
 
-  /// Ends every operation of this node with `why`. The first call counts.
+  /// Ends every operation of this node with `why`. Only the first call has an effect.
   virtual void cancel(std::exception_ptr why) noexcept = 0;
 
   /// Blocks until the network has taken all posted and sent messages, then closes every connection;
@@ -109,14 +108,14 @@ class Transport {
   virtual void close(TimePoint deadline) noexcept = 0;
 
   virtual Traffic traffic() const = 0;
-  /// The part of it that went to `peer`; zero for an unknown node. Zero-copy bytes have no
+  /// The part of `traffic` that went to `peer`; zero for an unknown node. Zero-copy bytes have no
   /// receiver.
   virtual Traffic traffic_to(NodeId peer) const = 0;
 
-  /// Memory that the nodes of one host share; null where there is none.
+  /// Memory that the nodes of one host share; null if there is none.
   virtual SharedMemory* shared_memory() { return nullptr; }
 
-  /// The allreduce of the library below; null where it has none, or this node takes no part in it.
+  /// The allreduce of the underlying library; null if it has none or this node takes no part in it.
   virtual NativeAllreduce* native_allreduce() { return nullptr; }
 };
 
@@ -132,7 +131,7 @@ inline void receive_into(Transport& transport, NodeId from, Tag tag, std::span<s
   transport.start_receive(from, tag, into)->wait(deadline);
 }
 
-/// An allreduce that the library below a transport performs: an MPI knows its network.
+/// An allreduce by the library below a transport, such as MPI, which knows the network.
 ///
 /// Members:   every node that has one calls every allreduce, in the same order.
 /// Invariant: all nodes get the same bits. The MPI standard advises this; Open MPI and MPICH do it.
@@ -146,10 +145,9 @@ class NativeAllreduce {
 
   /// Replaces `values` by their sum over all nodes. Shape: the same length on every node.
   ///
-  /// Errors: TimedOut, where not all nodes have called it: `values` are unchanged, and the caller
-  ///         may call it again; the error that the transport was cancelled with, after which no
-  ///         node can call it again. Once all nodes have called it, it runs to its end, or to the
-  ///         job's.
+  /// Errors: TimedOut if not all nodes have called it: `values` are unchanged, and the caller may
+  ///         call it again; the error that the transport was cancelled with, after which no node
+  ///         can call it again. Once all nodes have called it, it runs until it or the job ends.
   virtual void allreduce(std::span<float> values, TimePoint deadline) = 0;
 };
 

@@ -15,7 +15,7 @@ namespace syncopate {
 
 namespace {
 
-/// Errors: ConfigError, where there is none of this name or it is not available.
+/// Errors: ConfigError if no transport has this name, or if it is not available.
 const TransportSpec& find_available(std::string_view name, const TransportOptions& options) {
   const auto all = all_transports();
   const auto found = std::ranges::find(all, name, &TransportSpec::name);

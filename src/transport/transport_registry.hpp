@@ -16,7 +16,7 @@ namespace mpi {
 class Session;
 }
 
-/// What a node opens a transport with. A transport reads the fields that it needs.
+/// The options with which a node opens a transport. A transport reads the fields that it needs.
 struct TransportOptions {
   std::string token{};                  ///< the secret that every node of the job knows
   std::string coordinator{};            ///< HOST:PORT of node 0; for `join`
@@ -24,14 +24,14 @@ struct TransportOptions {
   std::optional<int> descriptor{};      ///< a listening socket to own instead; for `listen`
   std::optional<std::chrono::milliseconds> timeout{};  ///< of `join`; empty: the transport's own
   bool unencrypted = false;                            ///< allows addresses beyond loopback
-  bool control_only = false;        ///< node 0 takes control messages alone; for `listen`
+  bool control_only = false;        ///< node 0 takes only control messages; for `listen`
   mpi::Session* session = nullptr;  ///< this process among the ranks of MPI, once MPI has started
 };
 
-/// What a transport declares of itself, in its own folder.
+/// The description of a transport, which the transport's own folder defines.
 struct TransportSpec {
-  std::string_view name;  ///< as `--transport` takes it
-  /// True where this process can open it with these options.
+  std::string_view name;  ///< the value of `--transport`
+  /// True if this process can open the transport with these options.
   bool (*available)(const TransportOptions& options);
   /// Opens node 0 of a job. Errors: those of the transport.
   std::unique_ptr<Transport> (*listen)(const TransportOptions& options);
@@ -50,8 +50,8 @@ inline constexpr auto transport_names = std::to_array<std::string_view>({
 std::span<const TransportSpec> all_transports();
 
 /// Opens node 0 over the transport of this name.
-/// Errors: ConfigError, where no transport has the name or this process cannot open it; those of
-///         the transport.
+/// Errors: ConfigError if no transport has the name or this process cannot open it; those of the
+///         transport.
 std::unique_ptr<Transport> listen_over(std::string_view transport, const TransportOptions& options);
 
 /// Opens another node. Errors: as `listen_over`.

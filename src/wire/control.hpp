@@ -10,7 +10,7 @@
 
 namespace syncopate::wire {
 
-/// `message` as protobuf writes it. Errors: InternalError, where it exceeds protobuf's 2 GiB.
+/// `message` as protobuf writes it. Errors: InternalError if it exceeds protobuf's 2 GiB.
 std::vector<std::byte> to_bytes(const google::protobuf::MessageLite& message);
 
 /// Reads `bytes` into `message`. Errors: ProtocolError, naming the message's type and the length.

@@ -65,8 +65,8 @@ Hello decode_hello(FrameKind found, std::span<const std::byte> payload);
 
 /// The answer to a Hello.
 ///
-/// Errors: ConfigError with the reason, where it is a Refused; ProtocolError, where it is neither
-///         that nor a Welcome, or damaged.
+/// Errors: ConfigError with the reason if it is a Refused; ProtocolError if it is neither that nor
+///         a Welcome, or damaged.
 Welcome decode_answer(FrameKind found, std::span<const std::byte> payload);
 
 }  // namespace syncopate::wire

@@ -1,7 +1,7 @@
-// Goal:   the mailbox holds back a peer whose messages no receive takes, never one that a receive
-//         waits for, and serves receives in the promised order.
-// Method: the test puts messages in as the io thread would, without sockets, and compares
-//         `may_read` and `resume` step by step.
+// Goal:   the mailbox stops reading from a peer whose messages no receive takes, but never from a
+//         peer that a receive waits for, and serves receives in the promised order.
+// Method: the test puts messages into the mailbox as the io thread does, without sockets, and
+//         compares `may_read` and `resume` step by step.
 
 #include "transport/mail/mailbox.hpp"
 
@@ -23,7 +23,7 @@ constexpr Tag data{100};
 constexpr Tag other{101};
 
 struct MailboxOfOneNode : testing::Test {
-  /// A whole message arrives, in pieces of `piece` bytes.
+  /// Lets a whole message arrive in pieces of `piece` bytes.
   void arrive(NodeId from, Tag tag, const Bytes& payload, std::size_t piece = 1000) {
     mail::Arrival arrival = mailbox.begin(from, tag, payload.size());
     do {
@@ -37,7 +37,7 @@ struct MailboxOfOneNode : testing::Test {
     } while (arrival.missing() > 0);
   }
 
-  /// `peer` has sent messages that no receive takes, past the limit.
+  /// Lets more bytes arrive from `peer` than the mailbox keeps without a receive.
   void overfill(NodeId peer) {
     arrive(peer, other, pattern(2000, 1));
     EXPECT_FALSE(mailbox.may_read(peer));

@@ -1,5 +1,6 @@
-// Goal:   packets of the MPI transport have the bytes that `packet.hpp` promises.
-// Method: a packet and a goodbye with every field set, against their bytes; damage.
+// Goal:   packets of the MPI transport have the bytes that `packet.hpp` documents.
+// Method: a packet and a goodbye with every field set are compared with their expected bytes;
+//         truncated bytes must be refused.
 
 #include <gtest/gtest.h>
 

@@ -26,7 +26,7 @@ inline TimePoint shortly(const World& world) {
   return world.now() + std::chrono::milliseconds(20);
 }
 
-/// `size` bytes that differ along the way and between values of `mark`.
+/// Returns `size` bytes that vary with the offset and with `mark`.
 inline Bytes pattern(std::size_t size, std::uint64_t mark) {
   Bytes bytes(size);
   std::uint64_t value = mark * 0x9e3779b97f4a7c15 + size;
@@ -54,7 +54,7 @@ inline void post_text(World& world, NodeId to, Tag tag, std::string_view text) {
   world.transport().post(to, tag, bytes_of(text));
 }
 
-/// The text of the next message; waits for it as long as it takes.
+/// Waits for the next message and returns its text.
 inline std::string receive_text(World& world, std::optional<NodeId> from, Tag tag) {
   return text_of(world.transport().receive(from, tag, soon(world)).payload);
 }

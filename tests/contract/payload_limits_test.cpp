@@ -1,5 +1,6 @@
-// Goal:   a node takes the messages of its role, under the tags in use, up to a size of each tag.
-// Method: limits of nodes in each role, asked for every kind of tag.
+// Goal:   a node accepts only messages that its role may receive, under known tags, and up to the
+//         size limit of each tag.
+// Method: the test queries the limits of a coordinator and of a member for every kind of tag.
 
 #include "transport/payload_limits.hpp"
 

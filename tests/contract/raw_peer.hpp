@@ -15,10 +15,10 @@
 
 #include "wire/wire_frame.hpp"
 
-/// The other end of a transport's stream, written by hand.
+/// Writes and reads the other end of a transport's stream without the transport's code.
 namespace syncopate::contract {
 
-/// A descriptor that is closed when it goes.
+/// Owns a file descriptor and closes it.
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {
@@ -48,7 +48,7 @@ inline sockaddr_in loopback(int port) {
   return address;
 }
 
-/// A socket bound to a free port, at which no node listens yet.
+/// Returns a socket that is bound to a free port but does not listen yet.
 inline Descriptor bound_socket() {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
   const sockaddr_in address = loopback(0);
@@ -65,7 +65,7 @@ inline std::string address_of(const Descriptor& socket) {
   return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
 }
 
-/// A stream whose frames are written and read by hand.
+/// A stream on which a test writes and reads single frames and bytes.
 class RawPeer {
  public:
   explicit RawPeer(Descriptor socket) : socket_(std::move(socket)) {}
@@ -81,7 +81,7 @@ class RawPeer {
   explicit RawPeer(const std::string& to)
       : RawPeer(Descriptor(::socket(AF_INET, SOCK_STREAM, 0)), to) {}
 
-  /// Writes all bytes, or as many as the other side takes before it breaks the stream.
+  /// Writes all bytes, or stops when the other side breaks the stream.
   void write(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       const ssize_t written = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -92,7 +92,8 @@ class RawPeer {
     }
   }
 
-  /// The next `count` bytes, or fewer where the stream ends. Errors: a hang of two minutes.
+  /// Returns the next `count` bytes, or fewer if the stream ends.
+  /// Errors: runtime_error if the other side neither writes nor closes for two minutes.
   std::vector<std::byte> read(std::size_t count) {
     std::vector<std::byte> bytes(count);
     std::size_t have = 0;
@@ -111,10 +112,10 @@ class RawPeer {
     return bytes;
   }
 
-  /// The other side reads the end of the stream, also where another process has the descriptor.
+  /// Ends the stream for the other side, even if another process has a copy of the descriptor.
   void finish_writing() { ::shutdown(socket_.get(), SHUT_WR); }
 
-  /// Whether bytes, or the end, have come.
+  /// Returns true if bytes or the end of the stream have arrived.
   bool has_bytes() const {
     pollfd waiting{socket_.get(), POLLIN, 0};
     return ::poll(&waiting, 1, 0) > 0;
@@ -122,13 +123,13 @@ class RawPeer {
 
   bool is_at_end() { return read(1).empty(); }
 
-  /// Errors: as `read`.
+  /// Reads until the stream ends. Errors: those of `read`.
   void read_to_end() {
     while (!is_at_end()) {
     }
   }
 
-  /// The Welcome to `hello`. Errors: ConfigError, where it is refused.
+  /// Sends `hello` and returns the answer. Errors: ConfigError if the other side refuses it.
   wire::Welcome greet(const wire::Hello& hello) {
     write(wire::encode_frame(hello));
     return read_answer();

@@ -1,5 +1,6 @@
-// Goal:   a task that ends by the error of its node is no surprise; one that ends by another is.
-// Method: tasks of a node over a socket; the log is compared.
+// Goal:   a task that ends with the error that ended its node logs nothing; a task that ends with
+//         any other error logs a line.
+// Method: tasks of a coordinator node over a socket; the test compares the log.
 
 #include "runtime/real_world.hpp"
 

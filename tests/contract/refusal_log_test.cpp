@@ -1,5 +1,5 @@
 // Goal:   a process that connects again and again does not fill the log.
-// Method: times made by hand.
+// Method: refusals at hand-made times; the test counts the lines.
 
 #include "transport/tcp/refusal_log.hpp"
 

@@ -1,5 +1,6 @@
-// Goal:   each transport is found under its name, and refused where this process cannot open it.
-// Method: the list against a table; node 0 and node 1 of each transport that needs no launcher.
+// Goal:   each transport is found by its name, and refused if this process cannot open it.
+// Method: the list of transports is compared with a table; nodes 0 and 1 exchange a message over
+//         each transport that needs no launcher.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Goal:   only processes that know its secret find shared memory, which stays as long as a process
-//         holds it, and is then freed; rings carry every byte in order; words wake waiting threads,
-//         and no thread waits for a lost node.
+// Goal:   only processes that know its secret can map a shared memory segment; the segment exists
+//         as long as a process holds it and is then freed; rings carry every byte in order; a
+//         changed word wakes the threads that wait for it; no thread waits for a lost node.
 // Method: segments, rings and nodes of this process, which maps its shared memory a second time, as
 //         another process would; a child process that is killed while others hold its memory.
 
@@ -216,7 +216,7 @@ TEST(HostMemory, WakesAWaiterAndGivesUpOnTheLost) {
     lost = true;
   }
   bereft.join();
-  memory.wait(NodeId{1}, word, 3, far_away());  // it had come before the loss
+  memory.wait(NodeId{1}, word, 3, far_away());  // the word had this value before the loss
 }
 
 TEST(TcpSharedMemory, IsLentByNobodyWhereTheHubLendsNone) {

@@ -1,7 +1,7 @@
-// Goal:   a driver runs handlers on its own thread and on waiting threads, never two at a time, and
-//         runs them all.
-// Method: handlers that note their thread, or count without a lock, which ThreadSanitizer watches;
-//         waiting threads that come and go.
+// Goal:   a driver runs every handler, on its own thread or on waiting threads, and never two at a
+//         time.
+// Method: handlers record their thread, or count without a lock, so that ThreadSanitizer reports
+//         handlers that overlap; threads start and stop waiting.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,18 +34,18 @@ class TcpDriver : public testing::Test {
     driver_.join();
   }
 
-  /// The thread that runs a handler which is posted now.
+  /// Posts a handler and returns the thread that ran it.
   std::thread::id thread_of_next_handler() {
     std::promise<std::thread::id> ran;
     asio::post(context_, [&] { ran.set_value(std::this_thread::get_id()); });
     return ran.get_future().get();
   }
 
-  /// Does something on this thread while it runs handlers, and goes on running them for at most the
-  /// usual time.
+  /// Calls `work` while this thread runs handlers, and goes on running them for at most the usual
+  /// time.
   void while_helping(const std::function<void()>& work) {
     for (int looks = 0; looks < 2;) {
-      looks = 0;  // the first look is before this thread begins to run handlers
+      looks = 0;  // the first check comes before this thread begins to run handlers
       driver_.make_progress(
           [&] {
             if (++looks == 2) {
@@ -71,8 +71,8 @@ TEST_F(TcpDriver, RunsHandlersOnAThreadOfItsOwn) {
   EXPECT_EQ(thread_of_next_handler(), first);
 }
 
-/// The other thread runs a handler that was posted while this thread ran handlers only if the
-/// system paused this thread for that time.
+/// While this thread runs handlers, the driver's own thread runs one only if the system has paused
+/// this thread. Hence the attempts.
 TEST_F(TcpDriver, RunsThemOnTheThreadThatWaits) {
   int on_this_thread = 0;
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -144,7 +144,7 @@ TEST_F(TcpDriver, RunsEveryHandlerOnceWhileHelpersComeAndGo) {
   EXPECT_EQ(count, threads * each);
 }
 
-/// `TearDown` would wait for ever if the end were overlooked.
+/// If the driver missed the end of its work, `TearDown` would wait for ever.
 TEST_F(TcpDriver, EndsWhereTheLastWorkEndsOnAThreadThatWaits) {
   while_helping([&] { work_.reset(); });
 }

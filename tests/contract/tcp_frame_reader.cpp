@@ -1,6 +1,7 @@
-// Goal:   messages come out of a stream whole, wherever the stream is cut; damage ends the stream.
-// Method: a stream of messages whose sizes a seed draws is fed in pieces of random length, from
-//         single bytes to whole reads; half of the receives are posted before, half come after.
+// Goal:   the reader delivers whole messages wherever the stream is cut; damage ends the stream.
+// Method: a stream of messages of random sizes (by seed) is fed in pieces of random length, from
+//         single bytes to whole reads; half of the receives are posted before the bytes arrive,
+//         half after.
 
 #include <gmock/gmock.h>
 
@@ -21,7 +22,7 @@ namespace {
 constexpr NodeId peer{1};
 constexpr Tag data = tags::allgather;
 
-/// Offers `bytes` to `reader` as a socket would that has `piece` bytes each time.
+/// Feeds `bytes` to `reader` as a socket does that has at most `piece()` bytes at each read.
 void feed(tcp::FrameReader& reader, std::span<const std::byte> bytes,
           const std::function<std::size_t()>& piece) {
   while (!bytes.empty()) {
@@ -84,7 +85,7 @@ TEST_P(TcpFrameReader, DamagedHeadersEndTheStream) {
   append(stream, wire::encode(wire::FrameHeader{wire::FrameKind::message, data.value, 3}));
   append(stream, pattern(3, 1));
   auto damaged = wire::encode(wire::FrameHeader{wire::FrameKind::message, data.value, 3});
-  // Any byte but those of the tag and the length, which may be any.
+  // Damages any byte of the header except those of tag and length: each value of these is valid.
   const std::size_t fixed[] = {0, 1, 2, 3, 4, 5, 6, 7, 12, 13, 14, 15};
   damaged.at(fixed[random.below(12)]) ^= static_cast<std::byte>(1 + random.below(255));
   append(stream, damaged);
@@ -101,7 +102,7 @@ struct TcpFrameLimits : testing::Test {
     feed(reader, stream, [] { return std::size_t{50'000}; });
   }
 
-  /// What the reader says to the announcement of a message, none of which comes.
+  /// Feeds the header of a message without its payload. Returns the reader's error, or "taken".
   std::string refusal_of(Tag tag, std::uint64_t bytes) {
     tcp::FrameReader reader_of_one{peer, mailbox, limits};
     try {

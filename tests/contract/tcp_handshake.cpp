@@ -1,8 +1,7 @@
 // Goal:   only nodes of the job, of this version, on loopback, complete a handshake; others are
 //         refused with a reason, and the job does not notice.
-// Method: good nodes beside unmatched senders, written by hand on raw sockets: wrong tokens,
-//         versions, bytes and claims, and silence. Each test then shows that a good node still gets
-//         through.
+// Method: raw sockets send wrong tokens, versions, bytes and claims, or nothing. Each test then
+//         shows that a valid node can still join.
 
 #include <gmock/gmock.h>
 
@@ -41,7 +40,7 @@ wire::Hello hello_of(const std::string& with_token) {
   return hello;
 }
 
-/// A node joins as number `number`, and a message passes each way.
+/// Expects that another node can join as node `number` and exchange a message with the coordinator.
 void expect_job_goes_on(TcpTransport& coordinator, std::uint32_t number) {
   const auto node = join_coordinator(coordinator.address());
   EXPECT_EQ(node->self(), NodeId{number});
@@ -112,8 +111,8 @@ TEST(TcpHandshake, GarbageOnThePortHarmsNobody) {
   for (int round = 0; round < 50; ++round) {
     std::vector<std::byte> bytes = wire::encode_frame(hello_of(token));
     for (std::uint64_t hit = 0; hit < 1 + random.below(30); ++hit) {
-      // Never the token, which a flip cannot make right, nor a flip that leaves the frame waiting
-      // for more: the header's first sixteen bytes.
+      // Damages only the header's first sixteen bytes: not the length behind them, since the
+      // coordinator would wait for the rest of a longer frame, and not the token.
       bytes.at(random.below(16)) ^= static_cast<std::byte>(1 + random.below(255));
     }
     bytes.at(0) ^= std::byte{1};

@@ -1,7 +1,8 @@
-// Goal:   streams survive failures of processes and descriptors: a peer killed in the middle of
-//         a message, a node that takes nothing, a system without descriptors; and none is leaked.
-// Method: a child process that acts as a node by hand and dies by SIGKILL after an exact number of
-//         bytes; limits set low; the open descriptors of this process listed before and after.
+// Goal:   streams survive a peer that is killed in the middle of a message, a node that receives
+//         nothing, and a lack of descriptors; no descriptor is leaked.
+// Method: a child process acts as a node on a raw socket and dies by SIGKILL after an exact number
+//         of bytes; limits are set low; the open descriptors of this process are listed before and
+//         after.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -28,8 +29,8 @@ constexpr Tag data = tags::allgather;
 constexpr Tag other = tags::broadcast;
 constexpr std::size_t large = 40'000'000;
 
-/// A process that joins the coordinator that will listen at `listener`, acts, and dies by SIGKILL.
-/// It is forked while this process has one thread.
+/// A process that joins the coordinator at `listener`, calls `act`, and dies by SIGKILL. Make it
+/// while this process has one thread, before the coordinator exists: it is forked.
 class DoomedNode {
  public:
   DoomedNode(const Descriptor& listener, const std::function<void(RawPeer&)>& act)
@@ -71,7 +72,7 @@ std::set<int> open_descriptors() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     numbers.insert(std::stoi(entry.path().filename()));
   }
-  // The one that reads the folder is gone by now.
+  // The listing contains the descriptor that read the folder, which is closed by now.
   std::erase_if(numbers, [](int number) { return ::fcntl(number, F_GETFD) < 0; });
   return numbers;
 }
@@ -97,7 +98,7 @@ TEST(TcpStreams, ASenderKilledInTheMiddleOfAMessageIsLost) {
 }
 
 TEST(TcpStreams, AReceiverKilledInTheMiddleOfAMessageIsLost) {
-  // More than the kernel keeps for a process that is gone.
+  // More than the kernel buffers for a process that has died.
   const std::vector<std::byte> payload(10 * large);
   Descriptor listener = listening_socket();
   const DoomedNode doomed(listener, [](RawPeer& peer) {
@@ -127,7 +128,7 @@ TEST(TcpStreams, AnAwaitedMessageComesThroughBehindUnclaimedOnes) {
 }
 
 TEST(TcpStreams, ANodeThatTakesNothingStopsItsPeer) {
-  // Far more than the kernel's buffers and the limit take together.
+  // Far more than the kernel's buffers and the limit allow together.
   const std::vector<std::byte> payload(20'000'000);
   const auto coordinator = make_coordinator({.unclaimed_limit = 1'000'000});
   const auto node = join_coordinator(coordinator->address());
@@ -186,7 +187,7 @@ TEST(TcpStreams, NoDescriptorIsInherited) {
   }
 }
 
-/// Leaves this process, for as long as it lives, with `count` descriptors to open.
+/// Limits this process, until the end of the scope, to about `count` more descriptors.
 class Fewer {
  public:
   explicit Fewer(std::size_t count) {
@@ -204,7 +205,7 @@ class Fewer {
   rlimit before_{};
 };
 
-/// A forked process, such as a loader of data, that lives until this ends.
+/// A forked process, as a data loader starts one, that lives until the end of the scope.
 class ForkedChild {
  public:
   ForkedChild() : process_(::fork()) {
@@ -234,7 +235,7 @@ TEST(TcpStreams, AForkedProcessHoldsUpNoEnd) {
   coordinator->receive(std::nullopt, data, far_away());
   const ForkedChild holds_the_streams;
   peer.finish_writing();
-  peer.read_to_end();  // an error where the end does not come
+  peer.read_to_end();  // throws if the end does not come
   EXPECT_THROW(coordinator->receive(NodeId{1}, data, far_away()), PeerLost);
 }
 
@@ -318,7 +319,7 @@ TEST(TcpStreams, NothingIsKeptOfLostPeers) {
     node->close(far_away());
     EXPECT_THROW(coordinator->receive(NodeId{number}, data, far_away()), PeerLost);
   }
-  coordinator->close(far_away());  // waits for the engine
+  coordinator->close(far_away());  // waits until the engine has ended
   EXPECT_EQ(mappings(), before);
 }
 

@@ -1,4 +1,4 @@
-// A codec as somebody would add it: this file, and its line in codec/codecs.inc.
+// A codec as an extension adds it: this file, and its line in codec/codecs.inc.
 
 #include <bit>
 #include <cstring>
@@ -11,7 +11,7 @@ const CodecSpec& toy_codec();
 
 namespace {
 
-/// The upper half of each float32, without rounding.
+/// Sends the upper half of each float32, without rounding.
 class ToyCodec final : public Codec {
  public:
   const CodecSpec& spec() const override { return toy_codec(); }

@@ -1,7 +1,8 @@
-// Goal:   a codec is one file and one line: `--compress` and jobs know a codec that is added so.
-// Method: the list of codecs is compiled with one line more (CMakeLists.txt). The codec is named as
-//         on the command line and in the configuration file; a job compresses with it in the
-//         simulator.
+// Goal:   a codec is one file and one line: `--compress` and jobs know a codec that is added in
+//         this way.
+// Method: the list of codecs is compiled with an additional line (CMakeLists.txt). The codec is set
+//         from the command line and from the configuration file; a job in the simulator compresses
+//         with it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

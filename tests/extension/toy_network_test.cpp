@@ -1,7 +1,7 @@
 // Goal:   a network is one file and one line: the options and the replica know a network that is
 //         added in this way.
-// Method: the list of networks has one line more here (tests/extension/CMakeLists.txt), and the two
-//         sources that read it are compiled again. A replica of the network trains on one batch.
+// Method: the two sources that read the list of networks are compiled with an additional line
+//         (tests/extension/CMakeLists.txt). A replica of the network trains on one batch.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

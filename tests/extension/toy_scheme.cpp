@@ -1,4 +1,4 @@
-// A scheme as somebody would add it: this file, and its line in scheme/schemes.inc.
+// A scheme as an extension adds it: this file, and its line in scheme/schemes.inc.
 
 #include <algorithm>
 
@@ -23,7 +23,7 @@ inline constexpr Option<Direction> direction{.name = "direction",
 
 namespace {
 
-/// One worker by itself, which follows its gradient or its opposite.
+/// Trains a single worker, which steps along its gradient or against it.
 class Toy : public Scheme {
  public:
   Toy(Direction direction, Round done) : direction_(direction), round_(done) {}

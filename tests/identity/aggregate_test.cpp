@@ -1,8 +1,8 @@
 // Goal:   with every aggregate option a job trains the same model, and all its ranks hold the same
 //         bits.
-// Method: whole jobs of logistic regression in the simulator, for each --aggregate and each scheme
-//         with an allreduce, compared with the ring, to 1e-5 relative, since the order of
-//         additions differs.
+// Method: whole jobs of logistic regression in the simulator, for each value of --aggregate and
+//         each scheme with an allreduce, are compared with the same job with a ring, to 1e-5
+//         relative, since the order of additions differs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TrainConfig config_of(const std::string& scheme, std::uint32_t workers) {
   return config;
 }
 
-/// The parameters of all ranks, which hold the same bits.
+/// Runs a job, expects the same bits on all ranks, and returns the parameters.
 std::vector<float> trained(TrainConfig config, const std::string& aggregate,
                            const std::string& reported) {
   config.run_dir = fresh_folder("aggregate-" + aggregate);

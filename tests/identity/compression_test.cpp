@@ -1,8 +1,8 @@
-// Goal:   a job with compression reaches the loss and accuracy of the same job without, in every
-//         scheme with an allreduce or with pushes to a server. With an allreduce all its ranks
+// Goal:   a job with compression reaches the loss and accuracy of the same job without compression,
+//         in every scheme with an allreduce or with pushes to a server. With an allreduce all ranks
 //         hold the same bits. The job reports how much compression saved and lost.
 // Method: whole jobs of logistic regression, a convex problem, in the simulator, for each scheme
-//         and codec, compared with the same job without compression.
+//         and codec, are compared with the same job without compression.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,11 +28,11 @@ TrainConfig config_of(const std::string& scheme, const std::string& compress,
   config.scheme = scheme;
   set(config, "compress", compress);
   config.epochs = 30;
-  // With momentum one that is too much for error feedback before momentum.
+  // The rate with momentum is too high for an error feedback that is applied before the momentum.
   config.learning_rate = optimizer == "sgd" ? 0.01 : 0.065;
   set(config, "optimizer", optimizer);
   set(config, "outer-momentum", 0.5);
-  set(config, "server-optimizer", "sgd");  // of downpour
+  set(config, "server-optimizer", "sgd");  // read by downpour only
   set(config, "server-learning-rate", *config.learning_rate);
   set(config, "local-steps", 3);
   config.cluster = cluster_of(config.run_dir,

@@ -1,8 +1,8 @@
-// Goal:   a job of an asynchronous scheme ends when its samples are complete, or its time is over,
-//         even in the middle of a step of its slowest device; the evaluated and saved model holds
-//         the steps of all workers.
+// Goal:   a job of an asynchronous scheme ends when it has trained on all samples or reaches its
+//         time limit, even in the middle of a step of its slowest device; the evaluated and saved
+//         model contains the steps of all workers.
 // Method: whole jobs of logistic regression in the simulator, on two fast devices and one that is
-//         a hundred times slower, or on three equal ones, of which one stands still for a while.
+//         a hundred times slower, or on three equal devices, one of which hangs for a while.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ std::uint64_t samples_of_workers(const SimulatedJob& job) {
   return samples;
 }
 
-/// 2,400 samples are 75 s of the two fast devices, and a little less with the slow one's help.
+/// The two fast devices need 75 s for the 2,400 samples; with the slow one it takes a little less.
 TEST(Ends, WhenTheSamplesAreComplete) {
   for (const std::string scheme : {"asgd", "dc-asgd", "downpour", "easgd", "hogwild"}) {
     SCOPED_TRACE(scheme);
@@ -44,7 +44,7 @@ TEST(Ends, WhenTheSamplesAreComplete) {
     const auto& summary = job.summary();
     EXPECT_EQ(summary.at("ended_because"), "every epoch is done");
     EXPECT_GE(summary.at("samples"), 2400);
-    // A fast worker may have taken as many steps more as it takes between two exchanges.
+    // A fast worker may exceed the total by the steps that it takes between two exchanges.
     EXPECT_LE(summary.at("samples"), 2400 + 2 * 10 * 16);
     EXPECT_LE(summary.at("training_seconds"), 76 + 10) << "of the fast devices' time";
     EXPECT_GE(summary.at("workers")[2].at("cancelled_steps"), 1);
@@ -52,8 +52,8 @@ TEST(Ends, WhenTheSamplesAreComplete) {
   }
 }
 
-/// The contribution of the slow device after the end is dropped, so the staleness stays that of the
-/// job.
+/// The job drops a gradient of the slow device that arrives after the end; it would raise the
+/// maximum staleness.
 TEST(Ends, NoGradientOfAStepInFlightEntersTheModel) {
   SimulatedJob job = toy_job(config_of("asgd", "staleness"));
   job.run();
@@ -71,7 +71,7 @@ TEST(Ends, AJobThatIsInterruptedCancelsStepsInFlight) {
   EXPECT_EQ(job.summary().at("samples"), samples_of_workers(job));
 }
 
-/// Worker 1 stands still from the middle of its second step until long after the limit. Under `ssp`
+/// Worker 1 hangs from the middle of its second step until long after the time limit. Under `ssp`
 /// and `backup` the others wait for it.
 TEST(Ends, AtTheLimitOfTimeThoughAWorkerStandsStill) {
   using namespace std::chrono_literals;
@@ -110,7 +110,7 @@ TEST(Ends, AtTheLimitOfTimeInAStepOfTheSlowDevice) {
   EXPECT_EQ(job.summary().at("workers")[2].at("samples"), 0);
 }
 
-/// The mini-batches of a worker since its last contribution are part of the model as well.
+/// The model also contains the mini-batches that a worker computed since its last contribution.
 TEST(Ends, AJobThatIsInterruptedLosesNoMiniBatchOfARacyContribution) {
   for (const std::string aggregate : {"auto", "server"}) {
     for (int tenth = 0; tenth < 10; ++tenth) {
@@ -130,7 +130,7 @@ TEST(Ends, AJobThatIsInterruptedLosesNoMiniBatchOfARacyContribution) {
   }
 }
 
-/// Worker 0 has done its steps long before the slow device has.
+/// Worker 0 ends its steps long before the slow device does; the saved model has the steps of both.
 TEST(Ends, TheModelInSharedMemoryIsSavedWhenAllHaveEnded) {
   for (const std::string scheme : {"hogwild", "nbssgd"}) {
     SCOPED_TRACE(scheme);

@@ -1,8 +1,8 @@
-// Goal:   a job goes on without its evaluator, whenever that dies: training ends as it would, in
-//         lockstep with the same bits, and the last checkpoint is of the last round. An evaluator
-//         that comes in its place goes on with the tests, up to the last one.
-// Method: whole jobs of logistic regression in the simulator, whose evaluators are killed at random
-//         moments; another one joins later, or not.
+// Goal:   a job goes on when its evaluator dies at any moment: training ends as without the loss
+//         (in lockstep with the same bits), and the last checkpoint is that of the last round. A
+//         replacement evaluator continues the tests up to the last one.
+// Method: whole jobs of logistic regression in the simulator; the evaluator is killed at random
+//         moments, and a replacement joins later or not at all.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TrainConfig watched_config(const std::string& scheme) {
   return config;
 }
 
-/// A scheme of each kind: with and without a server, in lockstep and not.
+/// One scheme of each kind: with and without a server, in lockstep and asynchronous.
 const std::vector<std::string> all_kinds{"local-sgd", "esync",  "nbssgd",
                                          "asgd",      "backup", "downpour"};
 
@@ -38,7 +38,7 @@ bool has_server(const std::string& scheme) {
   return scheme == "asgd" || scheme == "backup" || scheme == "downpour";
 }
 
-/// `watched_config` at a rate at which the toy job trains.
+/// Returns `watched_config` with a learning rate at which the toy job converges.
 TrainConfig config_of(const std::string& scheme) {
   TrainConfig config = watched_config(scheme);
   if (scheme == "downpour") {
@@ -47,7 +47,7 @@ TrainConfig config_of(const std::string& scheme) {
   return config;
 }
 
-/// The last node of a job.
+/// Returns the evaluator, which is the last node of a job.
 NodeId evaluator_of(const SimulatedJob& job, const TrainConfig& config, bool served) {
   return served ? NodeId{job.node_of_server(Rank{0}).value + 1} : NodeId{config.workers + 1};
 }
@@ -180,8 +180,8 @@ TEST(EvaluatorRestarts, NoticeTheTargetAccuracy) {
   EXPECT_EQ(job.summary().at("ended_because"), "the target accuracy is reached");
 }
 
-/// An evaluator that comes while the job ends tests the last model, or is not needed. Nobody waits
-/// for it in vain.
+/// An evaluator that joins while the job ends either tests the last model or comes too late. In
+/// neither case may the job wait for it.
 TEST(EvaluatorRestarts, HoldUpNoEnd) {
   for (const std::string scheme : {"ssgd", "asgd"}) {
     SimulatedJob whole = toy_job(watched_config(scheme));

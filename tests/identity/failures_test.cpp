@@ -1,9 +1,9 @@
 // Goal:   esync continues without failed workers, whenever they fail: the remaining workers end
-//         with models that are equal to the last bit, and all their samples have entered; the
-//         failure of the leading worker ends the job.
-// Method: whole jobs of logistic regression in the simulator, on a network so slow that
-//         synchronization is a good part of each round, with each allreduce algorithm. Workers are
-//         killed at chosen moments, and at many random ones.
+//         with the same model, bit for bit, which contains all their samples; the failure of the
+//         leading worker ends the job.
+// Method: whole jobs of logistic regression in the simulator, with each allreduce algorithm, on a
+//         network so slow that synchronization takes a large part of each round. Workers are killed
+//         at chosen moments, and at many random ones.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ TrainConfig config_of(const Variant& variant) {
   return config;
 }
 
-/// A network on which the allreduce of a round takes about half a round.
+/// Makes a job on a network on which the allreduce takes about half of each round.
 SimulatedJob job_on_a_slow_network(const TrainConfig& config) {
   return toy_job(config, /*resume=*/false,
                  {.link = {.bandwidth = 2e5, .latency = 20ms}, .jitter = 1});
@@ -73,7 +73,7 @@ std::uint64_t samples_of(const SimulatedJob& job, const std::set<Rank>& but) {
   return samples;
 }
 
-/// The workers that were killed before the end.
+/// Returns the workers that the job has dropped.
 std::set<Rank> dropped_of(const SimulatedJob& job) {
   std::set<Rank> dropped;
   for (std::uint32_t rank = 0; rank < 4; ++rank) {
@@ -104,7 +104,7 @@ void expect_to_survive(const Variant& variant, const std::vector<Kill>& kills) {
       EXPECT_EQ(job.buffers()[rank], job.buffers()[0]);
     }
   }
-  // The steps of failed workers since their last round did not enter the model.
+  // The model lacks the steps that a failed worker took after its last complete round.
   EXPECT_GE(job.summary().at("samples"), samples_of(job, killed));
   EXPECT_LE(job.summary().at("samples"), samples_of(job, {}) + 16 * killed.size());
 }
@@ -160,7 +160,7 @@ TEST(Losses, OfTwoAtOnceAndOfAllButTheFirst) {
   }
 }
 
-/// The number of jobs with random losses; `script/check all` takes more.
+/// Returns the number of jobs with random losses; `script/check all` runs more of them.
 std::uint64_t random_moments() {
   return std::getenv("SYNCOPATE_TEST_EVERYTHING") != nullptr ? 200 : 80;
 }

@@ -1,9 +1,9 @@
-// Goal:   a member whose main task hangs while its heartbeats come is named, under every scheme and
-//         in any phase, and no other member is; the job goes on without it where it may. A request
-//         to end is obeyed although a member hangs.
+// Goal:   if the main task of a member hangs while its heartbeats continue, the job names that
+//         member and no other, under every scheme and in any phase, and goes on without it if the
+//         scheme allows that. A request to end the job works even if a member hangs.
 // Method: whole jobs of logistic regression in the simulator, on a network so slow that
-//         synchronization is a good part of each step. The main task of one node stops for good at
-//         several moments of a step, while its other tasks go on.
+//         synchronization takes a large part of each step. The main task of one node stops for good
+//         at several moments of a step, while its other tasks go on.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ TrainConfig config_of(const std::string& scheme) {
   config.epochs = 8;
   config.checkpoint_every = {};
   set(config, "local-steps", 2);
-  set(config, "server-learning-rate", 0.01);  // of downpour
+  set(config, "server-learning-rate", 0.01);  // read by downpour only
   config.cluster = cluster_of(config.run_dir, equal_speeds);
   return config;
 }
@@ -52,15 +52,15 @@ NodeId evaluator_of(const TrainConfig& config) {
   return NodeId{1 + config.workers + plan.config().servers};
 }
 
-/// Runs a job, one node of which hangs from `when` on. Returns the reason for its end, or for which
-/// it goes on without `worker`; it drops no other one.
+/// Runs a job in which one node hangs from `when` on. Returns the reason for which the job ends, or
+/// for which it goes on without `worker`. Expects that it drops no other worker.
 std::string reason_of(SimulatedJob& job, NodeId node, TimePoint when,
                       std::optional<Rank> worker = hanging) {
   job.simulation().at(when, [&job, node] { job.simulation().hang(node); });
   try {
     job.run();
   } catch (const sim::NodeFailed&) {
-    // The worker that hangs ends with the error of its loss, also where the job goes on.
+    // Even if the job goes on, the hanging worker's own node ends with an error.
   }
   try {
     if (job.failure()) {
@@ -92,7 +92,7 @@ TEST(Hang, OfAWorkerIsNamedUnderEveryScheme) {
                                 MatchesRegex(".* for worker 1 .pid 0 on sim., last heard [^;]*")));
       EXPECT_THAT(reason, Not(HasSubstr("node ")));
       EXPECT_THAT(job.blamed(), ElementsAre(SimulatedJob::node_of_worker(hanging)));
-      if (job.failure()) {  // 20 times its step of a second, which may have begun just before
+      if (job.failure()) {  // the limit is 20 times its step of 1 s, plus a step that just began
         EXPECT_LT(job.simulation().now(), TimePoint(when + 24s));
       }
     }

@@ -1,5 +1,5 @@
-// Goal:   a whole training job keeps its promises: equal replicas, an exact resume, a death that is
-//         named everywhere, ends that are clean, a clock at the pace of the slowest device.
+// Goal:   a whole training job has equal replicas, resumes exactly, names a dead worker on every
+//         node, ends cleanly, and advances at the pace of the slowest device.
 // Method: coordinator, workers and evaluator as `syncopate train` runs them, with logistic
 //         regression on a small synthetic set, in the simulator.
 
@@ -22,7 +22,7 @@ using testing::Eq;
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-/// Three devices of one second per mini-batch.
+/// Writes a cluster file of three devices that take one second per mini-batch.
 fs::path slow_cluster(const fs::path& folder) {
   return cluster_of(folder,
                     "name = \"slow\"\nbatch_samples = 16\n"
@@ -106,7 +106,7 @@ TEST(Job, TheDeathOfAWorkerIsNamedOnEveryOtherNode) {
   EXPECT_LT(job.simulation().now(), TimePoint(std::chrono::seconds(15)));
 }
 
-/// On a network so slow that nearly all of a step is spent in its allreduce.
+/// The network is so slow that the allreduce takes nearly all of each step.
 TEST(Job, TheDeathOfAWorkerInASumIsNamedByEveryAlgorithm) {
   for (const std::string aggregate : {"auto", "ring", "butterfly", "binary-blocks", "tree"}) {
     for (const Duration moment : {1000ms, 1017ms, 1034ms}) {
@@ -188,7 +188,7 @@ TEST(Job, RunsAtThePaceOfItsSlowestDevice) {
 TEST(Job, AFullRunFolderEndsTheJobEverywhere) {
   TrainConfig config = toy_config(fresh_folder("full"));
   SimulatedJob job = toy_job(config);
-  // A file where the folder of checkpoints was: nothing can be written there.
+  // Replaces the folder of checkpoints by a file, so that no checkpoint can be written.
   job.simulation().at(TimePoint{}, [&] {
     fs::remove_all(config.run_dir / "checkpoints");
     write_file(config.run_dir / "checkpoints", "");

@@ -1,8 +1,8 @@
-// Goal:   rounds of local steps on data that differ by worker follow the formulas of FedNova and
-//         SCAFFOLD, for unequal numbers of steps and samples, with momentum that lives on across
-//         rounds; on equal data they are the plain mean.
-// Method: schemes on a quadratic loss in a simulated group, beside a re-implementation in plain
-//         loops of float64 that shares no code with them.
+// Goal:   rounds of local steps on data that differ between workers follow the formulas of FedNova
+//         and SCAFFOLD, for unequal numbers of steps and samples and with momentum that continues
+//         across rounds; on equal data the result of a round is the plain mean.
+// Method: the schemes on a quadratic loss in a simulated group are compared with independent plain
+//         loops in float64.
 
 #include <gtest/gtest.h>
 
@@ -24,8 +24,8 @@ using Point = std::vector<double>;
 /// A worker's data: in step k of a round it sees a batch whose samples all lie at `targets[k]`.
 struct WorkerData {
   double share = 0;
-  std::vector<Point> targets;               ///< of the steps of each round
-  std::vector<std::uint32_t> step_samples;  ///< of the steps of each round
+  std::vector<Point> targets;               ///< one for each step; the same in every round
+  std::vector<std::uint32_t> step_samples;  ///< one for each step; the same in every round
 };
 
 struct Task {
@@ -37,7 +37,8 @@ struct Task {
   std::vector<WorkerData> parts;
 };
 
-/// A worker for each of `steps`, with as many steps a round and unequal steps.
+/// Makes a task with one worker for each entry of `steps`, which is its number of steps per round.
+/// The steps differ in their numbers of samples.
 Task task_of(std::uint64_t seed, const std::vector<std::size_t>& steps) {
   Random random(seed);
   Task task;
@@ -61,7 +62,7 @@ Task task_of(std::uint64_t seed, const std::vector<std::size_t>& steps) {
   return task;
 }
 
-// By the schemes.
+// Training by the schemes under test.
 
 class AfterSteps : public SyncSchedule {
  public:
@@ -117,7 +118,7 @@ std::vector<float> by_scheme(const Task& task) {
   return models.front();
 }
 
-// By plain loops.
+// The same training in plain loops.
 
 struct Worker {
   Point x, velocity, control, sent;
@@ -125,7 +126,7 @@ struct Worker {
   double seen = 0;
 };
 
-/// The steps of one round; returns the length ‖a_i‖₁.
+/// Takes the steps of one round; returns the length ‖a_i‖₁.
 double take_steps(Worker& worker, const WorkerData& part, const Task& task,
                   const Point& mean_control) {
   double length = 0;
@@ -227,8 +228,8 @@ TEST(LocalProgress, OfWeightsBySamplesIsNotNormalised) {
   expect_equal(by_scheme(task), by_plain_loops(task));
 }
 
-/// The minimum of Σ p_i f_i is Σ p_i target_i, whatever the numbers of steps are; weights by
-/// samples lead elsewhere.
+/// The minimum of Σ p_i f_i is Σ p_i target_i, independent of the numbers of steps. Weights by
+/// samples converge to another point.
 TEST(LocalProgress, NormalisedLeadsToTheMinimumOfTheWeightedLoss) {
   Task task = task_of(7, {1, 5, 20});
   task.rate = 0.02;

@@ -1,6 +1,7 @@
-// Goal:   schemes of local steps equal ssgd where they coincide with it; an outer optimizer
-//         follows its formula; a resumed run is exact where the model is the only state.
-// Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints,
+// Goal:   schemes of local steps train the same model as ssgd for options that make them
+//         equivalent; an outer optimizer follows its formula; a run resumes exactly if the model is
+//         its only state.
+// Method: whole jobs of logistic regression in the simulator; their last checkpoints are compared,
 //         to 1e-5 relative, since the order of additions differs.
 
 #include <gmock/gmock.h>
@@ -79,8 +80,8 @@ TEST(LocalRounds, OfManyStepsDifferFromThoseOfOne) {
   EXPECT_GT(relative_distance(trained(config), by_ssgd()), 1e-3);
 }
 
-/// With workers that take one plain step a round at the learning rate η, the outer gradient is η
-/// times the mean gradient: momentum over rounds at rate 1 is then momentum over steps at rate η.
+/// If workers take one plain step per round at the learning rate η, the outer gradient is η times
+/// the mean gradient. So outer momentum at rate 1 equals momentum over steps at rate η.
 TEST(LocalRounds, AnOuterMomentumIsThatOfSsgd) {
   TrainConfig outside = one_step_a_round("diloco");
   outside.optimizer = Optimizer::sgd;
@@ -129,7 +130,8 @@ TEST(BalancedSsgd, TakesTheSameSamplesInLessTime) {
   EXPECT_THAT(job.params(), Each(Eq(job.params()[0])));
   EXPECT_EQ(job.summary().at("samples"), config.epochs * 600);
   EXPECT_EQ(job.summary().at("rounds"), config.epochs * 600 / 48);  // the global batch is constant
-  // A batch of 48 takes 5 s where the slow device has a third of it, and 1.36 s in proportion.
+  // A batch of 48 takes 5 s in equal parts, and 1.36 s in parts that are proportional to the
+  // speeds.
   EXPECT_LT(job.summary().at("training_seconds"),
             0.35 * waiting.summary().at("training_seconds").get<double>());
 }
@@ -161,11 +163,11 @@ void expect_busy_devices(const TrainConfig& config, double computing_time_ratio)
 TEST(Esync, KeepsUnequalDevicesBusyWhileTheSumTravels) {
   TrainConfig config = esync_on(unequal_speeds, "overlap");
   config.epochs = 20;
-  config.checkpoint_every = {Every::Unit::epochs, 20};  // for which all wait a round
+  config.checkpoint_every = {Every::Unit::epochs, 20};  // workers wait at each checkpoint
   expect_busy_devices(config, 0.99);
 }
 
-/// Epochs of 17 s, rounds of 1 s: one round an epoch is waited for.
+/// An epoch takes 17 s and a round 1 s, so workers may wait for one of 17 rounds.
 TEST(Esync, ACheckpointHoldsNobodyUpForLongerThanARound) {
   TrainConfig config = esync_on(unequal_speeds, "checkpoints");
   config.epochs = 20;
@@ -188,8 +190,8 @@ TEST(Esync, WithoutOverlapADeviceWaitsForLessThanAStepARound) {
   expect_busy_devices(config, 0.8);
 }
 
-/// However long a round was to be, it ends with the last epoch. Beyond its epochs a job trains on
-/// the steps that are under way then, and on those of the round that has begun meanwhile.
+/// A round ends with the last epoch, even if it was to be longer. A job exceeds its epochs only by
+/// the steps that are under way at that moment and by those of the round that has begun by then.
 TEST(Esync, EndsWithItsEpochs) {
   for (const char* const overlap : {"on", "off"}) {
     for (const double round_time : {0.5, 7.0, 1e6}) {

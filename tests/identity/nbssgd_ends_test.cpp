@@ -1,7 +1,7 @@
-// Goal:   a job of nbssgd that is asked to stop ends with whole rounds: an update of few samples
-//         would move a trained model by its noise.
-// Method: a job of logistic regression on three equal devices in the simulator, interrupted at ten
-//         moments; the samples of its last rounds, from the log of worker 0.
+// Goal:   an interrupted job of nbssgd ends with complete rounds: the noise of an update from few
+//         samples would make a trained model worse.
+// Method: a job of logistic regression on three equal devices in the simulator is interrupted at
+//         ten moments; the test reads the samples of each round from the log of worker 0.
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,8 @@
-// Goal:   nbssgd equals ssgd, asgd or sequential SGD where they coincide, including the learning
-//         rate; a server aggregates as an allreduce does; on unequal devices no sample is lost,
-//         replicas stay equal, and the staleness matches the commit option.
-// Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints,
+// Goal:   nbssgd trains the same model as ssgd, asgd or sequential SGD for options that make them
+//         equivalent, including the learning rate; a server aggregates as an allreduce does; on
+//         unequal devices no sample is lost, replicas stay equal, and the staleness matches the
+//         commit option.
+// Method: whole jobs of logistic regression in the simulator; their last checkpoints are compared,
 //         to 1e-5 relative, since the order of additions differs.
 
 #include <fmt/format.h>
@@ -25,7 +26,7 @@ constexpr const char* unequal =
     "seconds_per_batch = 0.4\njitter = 0.05\n[[devices]]\nname = \"slow\"\nseconds_per_batch = "
     "3.2\n";
 
-/// In batches of which whole ones fit into an epoch, so that none is cut short.
+/// Makes a job whose batch size divides the samples of an epoch, so that no batch is partial.
 TrainConfig config_of(const std::string& scheme, const std::string& name) {
   TrainConfig config = toy_config(fresh_folder("nbssgd-" + name));
   config.scheme = scheme;
@@ -43,7 +44,7 @@ TrainConfig on_unequal_devices(const std::string& commit, std::uint32_t mini_bat
   return config;
 }
 
-/// Parameters, and then buffers.
+/// Runs a job. Returns the parameters of its last checkpoint, followed by the buffers.
 std::vector<float> trained(const TrainConfig& config) {
   SimulatedJob job = toy_job(config);
   job.run();
@@ -123,8 +124,8 @@ TEST(Nbssgd, IsAddedByAServerAsByAllreduce) {
   EXPECT_LE(relative_distance(trained(config), by_allreduce), 1e-5);
 }
 
-/// A round on unequal devices: the fast ones do eight mini-batches in the time that the slow one
-/// needs.
+/// Samples of a round on unequal devices: each fast device computes eight mini-batches while the
+/// slow one computes one.
 constexpr double round_samples = (8 + 8 + 1) * 4;
 
 void expect_whole_epochs(const SimulatedJob& job, double rounds_beyond) {
@@ -142,8 +143,8 @@ TEST(Nbssgd, KeepsReplicasAlikeOnUnequalDevices) {
   expect_whole_epochs(job, 1);
 }
 
-/// The fast ones are done with their batch in half the time of a mini-batch of the slow one. If
-/// they waited for its batch, they would compute an eighth of the time.
+/// The fast devices compute their batch in half the time of one mini-batch of the slow device. If
+/// they waited for its whole batch, they would compute for an eighth of the time only.
 TEST(Nbssgd, WaitsForTheSlowestNoLongerThanAMiniBatch) {
   SimulatedJob job = toy_job(on_unequal_devices("barrier"));
   job.run();
@@ -157,10 +158,10 @@ TEST(Nbssgd, KeepsReplicasAlikeWhileDevicesComputeOn) {
   job.run();
   EXPECT_THAT(job.params(), Each(Eq(job.params()[0])));
   EXPECT_THAT(job.buffers(), Each(Eq(job.buffers()[0])));
-  // A mini-batch of the slow one takes two rounds.
+  // A mini-batch of the slow device takes two rounds.
   EXPECT_GE(job.summary().at("staleness").at("max"), 2);
   EXPECT_LE(job.summary().at("staleness").at("max"), 3);
-  expect_whole_epochs(job, 2);  // the one that ends training, and the one under way then
+  expect_whole_epochs(job, 2);  // the round that ends training, and the one under way by then
   for (const auto& worker : job.summary().at("workers")) {
     EXPECT_GE(worker.at("computing_time_ratio"), 0.95) << worker;
   }

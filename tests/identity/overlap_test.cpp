@@ -1,9 +1,9 @@
-// Goal:   with overlap `ssgd` makes the same steps as without, bit for bit, with every allreduce
-//         algorithm, any samples per worker, and any order in which gradients become final; and it
-//         hides the allreduce behind the backward pass.
-// Method: logistic regression with momentum in the simulator. Gradients take virtual time to
-//         compute, in pieces of a random order (seed printed) that differs by rank and step; seven
-//         buckets.
+// Goal:   `ssgd` takes the same steps with and without overlap, bit for bit, with every allreduce
+//         algorithm, any numbers of samples per worker, and any order in which gradients become
+//         final; overlap hides the allreduce behind the backward pass.
+// Method: logistic regression with momentum in the simulator, in seven buckets. The pieces of a
+//         gradient take virtual time to compute, in a random order (seed printed) that differs by
+//         rank and step.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ constexpr std::uint64_t seed = 11;
 constexpr std::uint64_t steps = 8;
 constexpr std::size_t buckets = 7;
 
-/// Spends the time of a piece before it reports it.
+/// Takes virtual time for each piece of its gradient before it reports that piece.
 class SlowReplica : public LogisticReplica {
  public:
   enum class Order { last_first, random };
@@ -96,14 +96,14 @@ struct Case {
   bool shared_memory = false;
   SlowReplica::Order order = SlowReplica::Order::random;
   sim::NetworkProfile network{};
-  Duration slowest_piece = SlowReplica::piece_time;  ///< of the last rank
+  Duration slowest_piece = SlowReplica::piece_time;  ///< time of a piece on the last rank
 };
 
 struct Trained {
   std::vector<float> params;
   std::vector<float> buffers;
-  Duration took{};         ///< after the first step
-  Duration communicate{};  ///< after the first step
+  Duration took{};         ///< total after the first step
+  Duration communicate{};  ///< total after the first step
   Duration wait{};
   std::string aggregate;
 };
@@ -188,7 +188,7 @@ TEST(Overlap, MakesNoDifferenceForUnequalAndIdleRanks) {
 }
 
 TEST(Overlap, HidesSumsBehindTheBackwardPass) {
-  // 2,480 bytes at 25 kB/s take some 0.1 s, as a backward pass does.
+  // An allreduce of 2,480 bytes at 25 kB/s takes about 0.1 s, as long as a backward pass.
   const Case example{.batch_sizes = {8, 8},
                      .algorithm = Algorithm::ring,
                      .order = SlowReplica::Order::last_first,
@@ -216,7 +216,7 @@ TEST(Overlap, CountsAsWaitingWhatOthersAreLate) {
   }
 }
 
-/// Reports half of its gradient.
+/// Reports only half of its gradient.
 class Forgetful : public LogisticReplica {
  public:
   Forgetful() : LogisticReplica(toy) {}

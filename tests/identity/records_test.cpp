@@ -1,5 +1,5 @@
-// Goal:   the records of a run are true: its first model, each worker's contribution to each
-//         round, the decisions of the pacer, and the use of time and bytes.
+// Goal:   the files of a run record correctly the first model, each worker's contribution to each
+//         round, the decisions of the pacer, and the time and bytes used.
 // Method: whole jobs of logistic regression in the simulator, on unequal devices; the test reads
 //         their files.
 
@@ -57,7 +57,7 @@ Json summary_after(const TrainConfig& config) {
   return job.summary();
 }
 
-/// The first step of any scheme can be done again from it.
+/// With this model a user can recompute the first step of any scheme.
 TEST(Records, HoldTheModelBeforeTheFirstStep) {
   std::vector<float> first;
   for (const char* scheme : {"ssgd", "esync", "nbssgd", "asgd", "downpour", "easgd", "hogwild"}) {
@@ -104,8 +104,8 @@ struct OwnWork {
   std::uint64_t samples = 0;
 };
 
-/// A worker's total contribution until each round that it logged. One line covers two rounds that
-/// end together, as at a checkpoint.
+/// Returns a worker's total contribution up to each round that it logged. Two rounds that end
+/// together, as at a checkpoint, have one line.
 std::map<std::uint64_t, OwnWork> contributed_until(const TrainConfig& config, std::uint32_t rank) {
   std::map<std::uint64_t, OwnWork> contributed;
   OwnWork sum;
@@ -117,7 +117,7 @@ std::map<std::uint64_t, OwnWork> contributed_until(const TrainConfig& config, st
   return contributed;
 }
 
-/// The samples of all workers in a round; none where a worker did not contribute to it.
+/// Returns the samples of all workers up to a round, or nothing if a worker has no line for it.
 std::optional<std::uint64_t> samples_in(
     const std::vector<std::map<std::uint64_t, OwnWork>>& contributed, std::uint64_t round) {
   std::uint64_t samples = 0;
@@ -130,7 +130,7 @@ std::optional<std::uint64_t> samples_in(
   return samples;
 }
 
-/// Also where workers compute on while the round before is under way.
+/// This also holds for schemes whose workers compute while the previous round is under way.
 TEST(Records, TellEachWorkersPartOfEachRound) {
   for (const char* scheme : {"ssgd", "local-sgd", "esync", "nbssgd"}) {
     SCOPED_TRACE(scheme);
@@ -151,14 +151,14 @@ TEST(Records, TellEachWorkersPartOfEachRound) {
   }
 }
 
-/// The pacer's decisions and the work that the worker then did, by round.
+/// Returns the work that the worker did after each decision of the pacer, by round.
 std::map<std::uint64_t, OwnWork> taken_by(const TrainConfig& config, std::uint32_t rank) {
   std::map<std::uint64_t, OwnWork> taken;
   for (const Json& line : lines_of(config.run_dir / "pacer.jsonl")) {
     EXPECT_FALSE(line.at("reason").get<std::string>().empty());
     EXPECT_GE(line.at("seconds"), 0);
     if (line.at("worker") != rank || line.at("taken_steps").is_null()) {
-      continue;  // null: the round that was under way at the end
+      continue;  // null for the round that was under way at the end
     }
     taken[line.at("round")] = {.steps = line.at("taken_steps"),
                                .samples = line.at("round_samples")};
@@ -252,8 +252,8 @@ TEST(Records, SayWithWhichStatisticsAModelWasEvaluated) {
   }
 }
 
-/// Snapshots are counted separately: evaluations add nothing to a worker's traffic but a few
-/// heartbeats.
+/// Bytes of snapshots are counted separately: evaluations add only a few heartbeats to a worker's
+/// traffic.
 TEST(Records, CountNoSnapshotAsTraffic) {
   for (const char* scheme : {"ssgd", "esync", "asgd"}) {
     SCOPED_TRACE(scheme);
@@ -274,8 +274,8 @@ TEST(Records, CountNoSnapshotAsTraffic) {
   }
 }
 
-/// Small steps may cost more a sample: the speed of a device by itself is that of its whole batch;
-/// that of its profile, where it takes none.
+/// Small steps may cost more time per sample. So the stand-alone throughput of a device is that of
+/// its steps with a whole batch, or of its profile if it takes no such step.
 TEST(Records, TellTheSpeedOfADeviceByItselfInWholeBatches) {
   for (const char* scheme : {"esync", "nbssgd"}) {
     SCOPED_TRACE(scheme);

@@ -1,8 +1,8 @@
-// Goal:   a run resumed from a checkpoint equals one that never stopped: bit for bit where
-//         replicas agree at the round of the checkpoint; elsewhere each worker resumes at its own
-//         position.
+// Goal:   a run that resumes from a checkpoint equals an uninterrupted one, bit for bit, in schemes
+//         whose replicas agree at the round of the checkpoint; in other schemes each worker resumes
+//         at its own position.
 // Method: a job of logistic regression on unequal devices in the simulator, and a second one that
-//         resumes from a checkpoint of the first; checkpoints damaged by hand, and rates at which
+//         resumes from a checkpoint of the first; damaged checkpoints; learning rates at which
 //         training overflows.
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Three speeds, which jitter. A mini-batch of the slowest is no whole number of those of others.
+/// Three speeds with jitter. The time of a step on one device is no multiple of that on another.
 constexpr const char* unequal =
     "name = \"unequal\"\nbatch_samples = 16\n[[devices]]\nname = \"fast\"\n"
     "seconds_per_batch = 1.0\njitter = 0.05\n[[devices]]\nname = \"middle\"\nseconds_per_batch = "
@@ -43,7 +43,7 @@ TrainConfig config_of(const std::string& scheme, const std::string& name) {
   return config;
 }
 
-/// A folder that holds the oldest checkpoint that `whole` has left, and nothing after it.
+/// Makes a run folder that holds only the oldest checkpoint of `whole` after round 0.
 TrainConfig cut_off(const TrainConfig& whole) {
   TrainConfig cut = whole;
   cut.run_dir = fs::path(whole.run_dir.string() + "-cut");
@@ -60,8 +60,8 @@ TrainConfig cut_off(const TrainConfig& whole) {
   return cut;
 }
 
-/// The counters of a checkpoint except times: a resumed run measures its links again, so its clocks
-/// differ by microseconds.
+/// Returns the counters of a checkpoint except times: a resumed run measures its links again, so
+/// its times differ by microseconds.
 Metadata counts_of(const Safetensors& checkpoint) {
   Metadata counts = checkpoint.metadata();
   std::erase_if(counts, [](const auto& entry) {
@@ -80,7 +80,7 @@ void expect_same_values(const TrainConfig& one_config, const TrainConfig& other_
   }
 }
 
-/// To the last bit of all that a checkpoint holds.
+/// Expects that a resumed run ends with the same bits in all that a checkpoint holds.
 void expect_resumes_exactly(const TrainConfig& whole) {
   SimulatedJob uninterrupted = toy_job(whole);
   uninterrupted.run();
@@ -115,8 +115,7 @@ TEST(Resume, OfCompressedGradientsKeepsWhatIsOwed) {
   }
 }
 
-/// Control variates, the length of local progress and the number of local steps are each worker's
-/// own.
+/// Each worker has its own control variates, length of local progress and number of local steps.
 TEST(Resume, OfDriftCorrectionIsExact) {
   for (const std::string scheme : {"esync", "local-sgd"}) {
     SCOPED_TRACE(scheme);
@@ -173,8 +172,8 @@ TEST(Resume, OfNbssgdIsExact) {
   }
 }
 
-/// Each worker resumes after its last step that entered the model; its log continues within `most`
-/// steps.
+/// Expects that each worker resumes after its last step that entered the model: the first line of
+/// its log is at most `most` steps later.
 void expect_own_positions(const TrainConfig& whole, const std::string& step_of_worker,
                           std::uint64_t most = 1) {
   toy_job(whole).run();
@@ -219,7 +218,7 @@ TEST(Resume, OfSharedMemoryGoesOnWhereEachWas) {
   expect_own_positions(config_of("hogwild", "hogwild"), "worker.{}.loop.step");
 }
 
-/// The page on checkpoints lists this state as not kept.
+/// The documentation of checkpoints lists this state among what a checkpoint does not hold.
 TEST(Resume, OfAsynchronousWorkersKeepsNoOptimizerOfTheirOwn) {
   for (const std::string scheme : {"asgd", "downpour", "easgd", "hogwild"}) {
     SCOPED_TRACE(scheme);
@@ -232,7 +231,7 @@ TEST(Resume, OfAsynchronousWorkersKeepsNoOptimizerOfTheirOwn) {
   }
 }
 
-/// Goes on with a rate that is not absurd, to the end of the second epoch.
+/// Expects that a resumed job with a reasonable learning rate reaches the end of the second epoch.
 void expect_goes_on(TrainConfig config) {
   config.learning_rate = 0.05;
   config.max_steps.reset();
@@ -303,7 +302,7 @@ TEST(Resume, FromTheCheckpointBeforeADamagedOneIsExact) {
   EXPECT_TRUE(resumed.params() == uninterrupted.params());
 }
 
-/// Writes a checkpoint again, with another counter.
+/// Replaces the value of `counter` in a checkpoint by an impossible one.
 void spoil(const fs::path& path, const std::string& counter) {
   const Safetensors whole(read_file(path), path);
   std::vector<std::vector<float>> values;
@@ -312,7 +311,7 @@ void spoil(const fs::path& path, const std::string& counter) {
     tensors.push_back({name, whole.shape(name), values.emplace_back(whole.values(name))});
   }
   Metadata metadata = whole.metadata();
-  metadata.at(counter) = "-5";  // as bits of a float64: not a number
+  metadata.at(counter) = "-5";  // read as the bits of a float64, this is NaN
   write_safetensors(path, metadata, tensors);
 }
 

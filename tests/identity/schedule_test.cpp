@@ -1,8 +1,8 @@
 // Goal:   the learning rate of a step follows from the samples that the job has trained on before
 //         it, in any round and on any worker.
-// Method: jobs of logistic regression on devices of 1 : 1 : 40 with a warm-up over all of
-//         training, so the rate is the share of the samples that are done. Devices have no jitter
-//         and a known number of samples per second, so the times in a worker's log give the
+// Method: jobs of logistic regression on devices with step times of 1 : 1 : 40. The warm-up covers
+//         the whole training, so the learning rate is proportional to the samples trained on so
+//         far. Devices have a known speed without jitter, so the times in a worker's log give the
 //         expected rate of its last step.
 
 #include <gtest/gtest.h>
@@ -21,12 +21,12 @@ constexpr const char* fortyfold =
     "name = \"fortyfold\"\nbatch_samples = 16\n[[devices]]\nname = \"fast\"\ncount = 2\n"
     "seconds_per_batch = 1.0\n[[devices]]\nname = \"slow\"\nseconds_per_batch = 40.0\n";
 
-/// Of all devices together.
+/// Speed of all devices together.
 constexpr double samples_per_second = 16 + 16 + 16.0 / 40;
 
-/// The largest difference over all workers between a logged rate and the rate of the samples until
-/// then, as a share of the last rate. It skips each worker's first line, which is written before
-/// the worker knows the progress of the others.
+/// Returns the largest difference, over all workers, between a logged rate and the rate that
+/// follows from the samples until then, as a share of the full rate. Skips each worker's first
+/// line, which is written before the worker knows the progress of the others.
 double largest_error(const std::string& scheme, const std::string& pacing,
                      double from_seconds = 0) {
   TrainConfig config = toy_config(fresh_folder("schedule-" + scheme + pacing));
@@ -59,9 +59,9 @@ double largest_error(const std::string& scheme, const std::string& pacing,
   return largest;
 }
 
-/// A round of the paper's is 82 mini-batches, 0.135 of training. The first is one step of each,
-/// which the slow device does not know the others to have ended long before: it is a round late in
-/// its third step, once.
+/// A round by the paper's rule has 82 mini-batches, 0.135 of training. In the first round each
+/// worker takes one step, and the slow device does not know that the others ended theirs long
+/// before. So its rate lags by one round once, in its third step.
 TEST(Schedule, IsNotLateByARound) {
   EXPECT_LE(largest_error("esync", "paper"), 0.14);
   EXPECT_LE(largest_error("esync", "paper", 150), 0.015);

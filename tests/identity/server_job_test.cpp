@@ -1,7 +1,8 @@
-// Goal:   the schemes with a parameter server equal schemes that are known to be right, where they
-//         coincide; a server's state resumes exactly; a job continues without a worker that died.
-// Method: whole jobs of logistic regression in the simulator, compared by their last checkpoints:
-//         bit for bit where both sides add in the same order, otherwise to 1e-5 relative.
+// Goal:   the schemes with a parameter server train the same model as schemes that are known to be
+//         right, for options that make them equivalent; a server's state resumes exactly; a job
+//         continues without a worker that died.
+// Method: whole jobs of logistic regression in the simulator; their last checkpoints are compared
+//         bit for bit if both jobs add in the same order, otherwise to 1e-5 relative.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,8 +50,8 @@ TEST(ServerIdentity, AsgdOfOneWorkerIsSequential) {
   EXPECT_EQ(trained(alone(config_of("asgd", "asgd"))), sequential);
 }
 
-/// Mean losses of the same steps: of the last one on a worker, and on a server of those since its
-/// last status, here none.
+/// A worker reports the mean loss of its last step, a server that of the steps since its last
+/// status. Here the job ends before any status, so both must report the loss of the only step.
 TEST(ServerIdentity, TheLossOfAJobThatEndsBeforeAnyStatusIsTold) {
   const auto loss_of = [](const std::string& scheme) {
     TrainConfig config = alone(config_of(scheme, scheme));
@@ -121,9 +122,9 @@ TEST(ServerIdentity, SspWithoutSlackIsSsgd) {
   EXPECT_LT(relative_distance(trained(ssp), trained(ssgd)), 1e-5);
 }
 
-/// 600 samples in three parts of 200: the 13th batch of a part has 8 of 16 samples, a whole step of
-/// ssgd, but in ssp's sum half the steps that whole batches make. With uniform weights it is a
-/// whole one.
+/// Each worker has 200 of the 600 samples, so its 13th batch has 8 samples instead of 16. The three
+/// partial batches are a full step of ssgd, but only half a step of ssp, which adds gradients by
+/// their samples. With uniform weights they are a full step of ssp, too.
 TEST(ServerIdentity, APartialBatchCountsItsSamples) {
   const auto after = [](const std::string& scheme, std::uint64_t steps,
                         const std::string& weights) {
@@ -156,7 +157,7 @@ constexpr const char* unequal_batches =
     "\"c\"\nseconds_per_batch = "
     "1.0\nbatch_size = 32\n";
 
-/// A worker's gradient has the same weight in a mean on a server as in one by allreduce.
+/// A gradient has the same weight in the mean on a server as in the mean by an allreduce.
 TEST(ServerIdentity, BackupTakesTheWeightsOfSsgd) {
   for (const std::string weights : {"samples", "uniform"}) {
     TrainConfig ssgd = config_of("ssgd", "ssgd-weights");
@@ -251,14 +252,15 @@ TEST(ServerJob, UnequalDevicesAllComputeUnderAsgd) {
   SimulatedJob job = toy_job(config);
   job.run();
   const auto& summary = job.summary();
-  EXPECT_GT(summary.at("cluster_efficiency"), 0.97);  // the slow device ends last, alone
+  EXPECT_GT(summary.at("cluster_efficiency"), 0.97);  // the slow device takes the last step alone
   EXPECT_GE(summary.at("samples"), 4 * 600);
   EXPECT_LT(summary.at("samples"), 4 * 600 + 3 * 16);
-  EXPECT_EQ(summary.at("evaluations").size(), 4U);  // one an epoch, the last one of the last model
+  EXPECT_EQ(summary.at("evaluations").size(), 4U);  // one per epoch; the last tests the last model
   for (const auto& worker : summary.at("workers")) {
     EXPECT_GT(worker.at("computing_time_ratio"), 0.97) << worker;
   }
-  // A fast worker sees the other fast one's update between two of its own, the slow one many.
+  // Between two updates of a fast worker comes one of the other fast worker; between two updates of
+  // the slow worker come many.
   EXPECT_EQ(summary.at("workers")[0].at("staleness").at("median"), 1);
   EXPECT_NEAR(summary.at("workers")[2].at("staleness").at("median"), 6, 1);
 }

@@ -1,6 +1,6 @@
 // Goal:   a device that takes 1000 times as long as the others for a mini-batch trains with them
-//         to the end, under every scheme. When it hangs or dies, the job names it in time and
-//         continues without it.
+//         to the end, under every scheme. When it hangs or dies, the job names it in time, and
+//         continues without it or ends.
 // Method: whole jobs of logistic regression in the simulator, with devices of 0.5 s and 500 s for
 //         a mini-batch; a device hangs in an outage of its cluster, during which its node still
 //         sends heartbeats.
@@ -34,7 +34,7 @@ TrainConfig config_of(const std::string& scheme) {
   TrainConfig config = toy_config(fresh_folder("slow-device"));
   config.scheme = scheme;
   set(config, "local-steps", 2);
-  set(config, "server-learning-rate", 0.01);  // of downpour
+  set(config, "server-learning-rate", 0.01);  // read by downpour only
   config.eval_every = {};
   config.checkpoint_every = {};
   config.cluster = cluster_of(config.run_dir, thousand_to_one);
@@ -49,7 +49,7 @@ std::uint64_t samples_of(const SimulatedJob& job, Rank rank) {
   return worker_of(job, rank).at("samples").get<std::uint64_t>();
 }
 
-/// Runs a job to its end: no worker is dropped, and the model holds the steps of each worker.
+/// Runs a job. Expects that no worker is dropped and that the model has the steps of each worker.
 void run_whole(SimulatedJob& job) {
   job.run();
   ASSERT_EQ(job.failure(), nullptr);
@@ -134,8 +134,8 @@ TEST(SlowDevice, TrainsInEveryWayOfSynchronizing) {
   }
 }
 
-/// Three devices of a second a mini-batch, one of which hangs from the hundredth second on, for 90
-/// s.
+/// Makes a job on three devices that take a second for a mini-batch. One of them hangs from 100 s
+/// on, for 90 s.
 TrainConfig config_with_an_outage(const std::string& scheme) {
   TrainConfig config = toy_config(fresh_folder("hang"));
   config.scheme = scheme;
@@ -159,7 +159,7 @@ Rank hanging_worker(const TrainConfig& config) {
   throw InternalError("the outage hits no device");
 }
 
-/// One whose outage does not hit the worker that leads.
+/// Changes the seed until the outage hits another worker than worker 0, which leads.
 TrainConfig with_another_hanging(TrainConfig config) {
   while (hanging_worker(config) == Rank{0}) {
     ++config.seed;
@@ -180,7 +180,7 @@ TEST(SlowDevice, OneThatHangsEndsTheJobByItsName) {
                   AllOf(HasSubstr(fmt::format(" for worker {} (pid 0", hanging.value)),
                         HasSubstr("s expected at the most)")));
     }
-    // Its step, which may be half a mini-batch, is given 20 times what it usually takes.
+    // Its step may have half a mini-batch; the limit is 20 times the usual duration of the step.
     EXPECT_GE(job.simulation().now(), TimePoint(109s));
     EXPECT_LT(job.simulation().now(), TimePoint(126s));
   }

@@ -1,9 +1,9 @@
-// Goal:   on data that differ by worker, rounds of local steps learn the data of every worker,
-//         including the slow ones, nearly as well as ssgd after equal samples; on equal data they
-//         are ssgd.
+// Goal:   on data that differ between workers, rounds of local steps learn the data of every
+//         worker, including the slow ones, nearly as well as ssgd after the same number of samples;
+//         on equal data they train the same model as ssgd.
 // Method: whole jobs of logistic regression in the simulator on data split by class or by a
-//         Dirichlet draw, five seeds, beside ssgd on the same cluster; identities to 1e-5
-//         relative.
+//         Dirichlet draw, five seeds, are compared with ssgd on the same cluster; equal models
+//         agree to 1e-5 relative.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,8 +69,8 @@ TEST(Split, ByClassEsyncIsAsGoodAsSsgdAfterEqualSamples) {
   EXPECT_GE(sum / 5, -0.04);  // of 200 test samples
 }
 
-/// The defaults, compared with settings for shuffled data: weights by samples, local momentum,
-/// overlap.
+/// Compares the defaults for split data with settings for shuffled data: weights by samples, local
+/// momentum, overlap.
 TEST(Split, ByClassTheDefaultsLearnMoreOfWhatASlowWorkerHolds) {
   double sum = 0;
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
@@ -89,8 +89,8 @@ TEST(Split, ByClassTheDefaultsLearnMoreOfWhatASlowWorkerHolds) {
   EXPECT_GE(sum / 3, 0.03);
 }
 
-/// Each of the defaults is at work: without it another model is trained. In whole batches the fast
-/// devices take three steps a round.
+/// Each default has an effect: without it the job trains another model. The paper's pacing has the
+/// fast devices take three steps in a round.
 TEST(Split, ByClassEachDefaultIsTaken) {
   TrainConfig config = config_of("esync", mixed_speeds);
   set(config, "pacing", "paper");

@@ -1,8 +1,8 @@
-// Goal:   `ssgd` is sequential SGD on the union of the workers' batches, for equal and for unequal
-//         batches, and leaves the same bits on every rank.
+// Goal:   `ssgd` computes sequential SGD on the union of the workers' batches, for equal and for
+//         unequal batches, and leaves the same bits on every rank.
 // Method: logistic regression with momentum, 30 steps of random batches (seed printed), in the
-//         simulator, against one replica trained on the concatenated batches; 1e-5 relative, since
-//         the order of additions differs.
+//         simulator, is compared with one replica that trains on the concatenated batches, to 1e-5
+//         relative, since the order of additions differs.
 
 #include "scheme/ssgd.hpp"
 
@@ -146,7 +146,7 @@ TEST(SsgdBuffers, AreAveragedBySamples) {
   EXPECT_EQ(means[0], means[1]);
 }
 
-// Equal values by weights, the sum of whose shares is only nearly 1.
+// The mean of equal values must be that value, although the rounded shares do not sum to exactly 1.
 TEST(SsgdBuffers, StayTheSameToTheBitWhereNobodyChangesThem) {
   constexpr std::uint64_t rounds = 300;
   using Rounds = std::vector<std::vector<float>>;
@@ -161,7 +161,7 @@ TEST(SsgdBuffers, StayTheSameToTheBitWhereNobodyChangesThem) {
     Rounds results{initial};
     for (std::uint64_t round = 1; round <= rounds; ++round) {
       std::vector<float> model(1);
-      constant.back() += static_cast<float>(group.rank().value + 1);  // but the last one
+      constant.back() += static_cast<float>(group.rank().value + 1);  // only this one changes
       const std::uint64_t samples = 1 + (round * 7 + group.rank().value * 13) % 64;
       averaging.synchronize(Round{round}, {.samples = samples},
                             {.model = model, .buffers = constant});

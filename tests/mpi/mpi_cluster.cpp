@@ -49,8 +49,8 @@ void MpiCluster::kill(NodeId node) {
   world.transport().close(world.now());
 }
 
-/// The nodes join one after the other, since node 0 numbers them in that order. Slots of a rank
-/// count up, so the site of each node is known before.
+/// The nodes join one after the other, since node 0 numbers them in the order in which they join.
+/// The slots of a rank are numbered in the same order, so each node's address is known beforehand.
 void MpiCluster::connect(std::size_t nodes) {
   mpi::Session& session = *home_.session;
   addresses_.emplace_back("mpi:0.0");

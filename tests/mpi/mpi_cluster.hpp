@@ -21,15 +21,15 @@ struct MpiHome {
   std::vector<std::uint32_t> joined;  ///< number of nodes of each rank that have joined so far
 };
 
-/// Nodes on threads of all ranks that talk through MPI: node n is on rank n modulo their number.
-/// All ranks make the same clusters in the same order, and synchronize before bodies begin and
-/// after they have ended.
+/// Nodes on threads of all MPI ranks, which communicate through MPI. Node n is on rank n modulo the
+/// number of ranks. All ranks make the same clusters in the same order, and synchronize before
+/// bodies begin and after they have ended.
 class MpiCluster : public ContractCluster {
  public:
   MpiCluster(MpiHome& home, bool shared_memory) : home_(home), shared_memory_(shared_memory) {}
 
   void run(std::size_t nodes, Introductions introductions, const Body& body) override;
-  /// Of a node of this rank.
+  /// Requires a node of this rank.
   void kill(NodeId node) override;
 
  private:
@@ -43,13 +43,13 @@ class MpiCluster : public ContractCluster {
   MpiHome& home_;
   const bool shared_memory_;
   std::vector<std::string> addresses_;                        ///< of all nodes
-  std::map<std::size_t, std::unique_ptr<RealWorld>> worlds_;  ///< of this rank's
+  std::map<std::size_t, std::unique_ptr<RealWorld>> worlds_;  ///< of this rank's nodes
   std::mutex mutex_;
   std::set<NodeId> killed_;
   std::exception_ptr error_;
 };
 
-/// The state of this process, once `main` has started MPI.
+/// Returns the state of this process. `main` fills it in when it has started MPI.
 MpiHome& home();
 
 }  // namespace syncopate::contract

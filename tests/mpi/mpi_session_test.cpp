@@ -1,7 +1,7 @@
 // Goal:   a session knows its ranks and hosts, reduces over the ranks that take part, and refuses
 //         nodes of other jobs.
-// Method: each rank's view is compared with the launcher's; reduced values with a closed formula;
-//         the other ranks time out on a rank that stays away.
+// Method: the test compares the ranks and hosts with those of the launcher, and reduced values with
+//         a closed formula; one rank takes no part, and the others must time out.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TimePoint far_away() {
   return steady_now() + std::chrono::minutes(2);
 }
 
-/// Waits until node 0 listens, after which each rank makes a node.
+/// Waits until node 0 listens, and counts the node that each rank then makes.
 void all_will_join() {
   home().session->barrier(far_away());
   for (std::uint32_t& joined : home().joined) {
@@ -31,7 +31,7 @@ void all_will_join() {
   }
 }
 
-/// Waits until all ranks are done with node 0; the next test has another one.
+/// Waits until all ranks no longer need node 0, and ends it: the next test makes another one.
 void leave(std::unique_ptr<Transport> coordinator) {
   home().session->barrier(far_away());
   coordinator.reset();
@@ -121,7 +121,7 @@ TEST(MpiAllreduce, CanBeWaitedForAgainWhenARankIsLate) {
     EXPECT_GE(steady_now(), deadline);
     EXPECT_THAT(values, testing::Each(1.0F)) << "untouched";
   }
-  session.barrier(far_away());  // rank 0 comes no sooner
+  session.barrier(far_away());  // rank 0 calls the allreduce only after this barrier
   native.allreduce(values, far_away());
   EXPECT_THAT(values, testing::Each(static_cast<float>(session.size())));
   leave(std::move(coordinator));

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Goal:   the site of the documentation is made without a warning, and its API reference describes all that a script or
-        a program may use.
-Method: script/docs makes it in a temporary folder, without Syncopate's library; a warning is an error there. Names
-        are read from the module's list and stub, and from the headers; entries from the index that Sphinx makes for
-        other projects, their descriptions from the pages.
+"""Goal:   the documentation builds without a warning, and its API reference describes all that a script or a program may
+        use.
+Method: script/docs builds it in a temporary folder, without Syncopate's library, and treats a warning as an error. The
+        test reads the public names from the module's `__all__`, its stub and the headers, and compares them with the
+        index that Sphinx writes for other projects and with the descriptions on the pages.
 """
 import ast
 import collections
@@ -23,7 +23,7 @@ SOURCE = pathlib.Path(os.environ.get("SYNCOPATE_SOURCE", pathlib.Path(__file__).
 INCLUDE = SOURCE / "include"
 MODULE = SOURCE / "python/syncopate_torch"
 API = "reference/api"
-# Members of structs and values of enumerations may speak for themselves.
+# Members of structs and values of enumerations need no description.
 SELF_EXPLAINING = re.compile(r"(?:c|cpp):(?:member|enumerator|functionParam|templateParam)|py:module|std:.*")
 
 sys.path.insert(0, str(SOURCE / "docs/site"))
@@ -33,7 +33,7 @@ import tests_page  # noqa: E402
 
 
 def entries(pages):
-    """(kind, name, page, anchor) of all that the index of the pages has."""
+    """Yields (kind, name, page, anchor) of each entry of Sphinx's index."""
     head, _, rest = (pages / "objects.inv").read_bytes().partition(b"zlib.\n")
     assert b"inventory version 2" in head, head
     for line in zlib.decompress(rest).decode().splitlines():
@@ -43,7 +43,7 @@ def entries(pages):
 
 
 class Descriptions(html.parser.HTMLParser):
-    """The text of each entry of a page, by its anchor, without that of the entries inside it."""
+    """Text of each entry of a page, by its anchor, without the text of nested entries."""
 
     _ENTRY = re.compile(r"(?:py|c|cpp) ")
     _NO_TEXT = re.compile(r"\s*(?:#include <\S+>|Subclassed by .*|Values:)?\s*")
@@ -51,7 +51,7 @@ class Descriptions(html.parser.HTMLParser):
     def __init__(self, page):
         super().__init__()
         self.texts = collections.defaultdict(str)
-        self._opened = []  # for each list of definitions, the anchors of its last entry; None: it is part of a text
+        self._opened = []  # for each open list: the anchors of its last entry, or None if it is no list of entries
         self._inside, self._paragraph, self._title = False, "", False
         self.feed(page.read_text(encoding="utf-8"))
 
@@ -93,7 +93,7 @@ def c_names():
 
 
 def cpp_names():
-    """The classes, types and functions of the headers outside namespaces of their own."""
+    """The classes, types and functions of the headers, except those in namespace `detail`."""
     names = set()
     for header in INCLUDE.glob("syncopate/*.hpp"):
         text = re.sub(r"^namespace detail \{.*?^\}  // namespace detail$", "", header.read_text(encoding="utf-8"),
@@ -117,7 +117,7 @@ def source_names(path, prefix):
 
 
 def stub_names(path, prefix, listed):
-    """What a stub declares of the listed names: functions, classes, and their methods and attributes."""
+    """Yields the listed functions and classes that a stub declares, and the methods and attributes of the classes."""
     for name, node in members(ast.parse(path.read_text(encoding="utf-8"))):
         if name in listed:
             yield f"{prefix}.{name}"

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Goal:   programs that were built against an earlier version of the C interface go on working: no function that
-        it had goes away, and none changes its types.
-Method: a library of empty functions, made from the header, is compared by abidiff with libsyncopate.abi, a
-        description that was made in the same way. It has the functions of the built library, all of them:
-        `interface_test.py --write` writes it again (docs/reference/compatibility.md says when).
+"""Goal:   programs that were built against an earlier version of the C interface still work: no function is removed,
+        and none changes its types.
+Method: abidiff compares a library of empty functions, made from the header, with libsyncopate.abi, the description of
+        such a library of the last release. The description must list every function of the built library;
+        `interface_test.py --write` updates it (docs/reference/compatibility.md says when).
 """
 import os
 import pathlib
@@ -22,7 +22,7 @@ DECLARATION = re.compile(r"^SYNCOPATE_API ([^;]+);", re.MULTILINE)
 
 
 def empty_library(header, folder):
-    """A library whose functions are those of the header, and do nothing."""
+    """Compiles a library with the functions of the header and empty bodies."""
     declarations = DECLARATION.findall(header)
     (folder / "syncopate.h").write_text(header, encoding="utf-8")
     bodies = "".join(f"{declaration} {{ __builtin_trap(); }}\n" for declaration in declarations)
@@ -48,7 +48,7 @@ class Interface(unittest.TestCase):
         self.header = (SOURCE / "include/syncopate.h").read_text(encoding="utf-8")
 
     def differences(self, header):
-        """What abidiff says of the last release and `header`; added functions are no difference."""
+        """The output of abidiff for the last release and `header`; added functions are no difference."""
         done = subprocess.run(["abidiff", "--no-added-syms", LAST, empty_library(header, self.folder)],
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode & 3, 0, done.stderr)  # 1: failed; 2: misused

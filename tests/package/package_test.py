@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Goal:   another project finds Syncopate, installed, in its build tree or as a part of its own build, builds the
-        examples against it, and runs them; its headers are C++17 without warnings, and its library shows nothing but
-        the C interface.
-Method: an installation in a temporary folder; each example is configured, built and run as its README says, but
-        without optimization, which would take half of the time.
+"""Goal:   another project can use Syncopate from an installation, from a build tree or as part of its own build, and can
+        build and run the examples; the headers compile as C++17 without warnings, and the library exports only the C
+        interface.
+Method: the test installs Syncopate into a temporary folder, and configures, builds and runs each example as its README
+        says, but without optimization, which would take half of the time.
 """
 import os
 import pathlib
@@ -21,8 +21,8 @@ LIBTORCH = os.environ["SYNCOPATE_LIBTORCH"]
 CMAKE = os.environ["CMAKE_COMMAND"]
 CLUSTER = SOURCE / "clusters/mixed.toml"
 CIFAR = SOURCE.parent / "shared/data/cifar-10-batches-bin"
-LIMIT = 300  # seconds, of one command
-# The compiler's cache has what another run has compiled in a temporary folder of its own.
+LIMIT = 300  # seconds for one command
+# With these settings ccache finds what another run has compiled in another temporary folder.
 CACHE = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": tempfile.gettempdir(), "CCACHE_NOHASHDIR": "1",
          "CCACHE_DEPEND": "1"} if shutil.which("ccache") else {}
 ENVIRONMENT = {**os.environ, **CACHE}
@@ -30,7 +30,7 @@ ENVIRONMENT = {**os.environ, **CACHE}
 sys.path.insert(0, str(SOURCE / "tests/process"))
 import mnist_files  # noqa: E402  (beside the tests of processes)
 
-# The five calls, so that a compiler sees the templates with what they are made of.
+# A program with the five calls, so that the compiler instantiates the templates.
 TORCH_CONSUMER = """#include <torch/torch.h>
 
 #include <syncopate/torch.hpp>
@@ -101,7 +101,7 @@ class Package(Installed):
         self.configure(SOURCE / "examples/dist_mnist", "of-build-tree-with-libtorch", prefix=BUILD / "cmake")
 
     def test_as_a_part_of_another_build(self):
-        """Both libraries, named in a directory above that of Syncopate, which finds libtorch."""
+        """The project links both libraries in a directory above Syncopate's, which is the one that finds libtorch."""
         project = self.folder / "whole"
         project.mkdir()
         (project / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.25)
@@ -162,15 +162,15 @@ target_link_libraries(with_torch PRIVATE Syncopate::torch)
 
 
 class Examples(Installed):
-    """A test of ctest each: those with libtorch take a quarter of a minute to compile."""
+    """ctest runs each case as a separate test: an example with libtorch takes 15 s to compile."""
 
     def example(self, name):
-        copy = self.folder / f"{name}-sources"  # in a place that the compiler's cache knows by a relative path
+        copy = self.folder / f"{name}-sources"  # below ccache's base directory, so that it uses a relative path
         shutil.copytree(SOURCE / "examples" / name, copy)
         return self.configure_and_build(copy, name)
 
     def start(self, *words):
-        """What `syncopate run` of the installation prints."""
+        """Runs `syncopate run` of the installation and returns its output."""
         return run(self.prefix / "bin/syncopate", "run", *words, cwd=self.folder)
 
     def lines(self, output, pattern):

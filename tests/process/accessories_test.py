@@ -1,6 +1,7 @@
-"""Goal: what serves training does not end it: the evaluator may die, and is started again a few times; logs may be
-unwritable, outsiders may forge messages; the job goes on, says so, and writes its checkpoints.
-Method: the test kills the evaluator of a real job, points logs at /dev/full, and lets a raw node send what it may not."""
+"""Goal: failures outside training do not end a job. If the evaluator dies (it is restarted a few times), if a log cannot
+be written, or if an outsider forges messages, the job reports it, goes on, and writes its checkpoints.
+Method: the test kills the evaluator of a real job, points logs at /dev/full, and lets a raw node send messages that it may
+not send."""
 import os
 import pathlib
 import signal
@@ -42,7 +43,7 @@ class Accessories(JobTest):
         self.assertIn("the job goes on without it", note)
 
     def wait_for_restart(self, job):
-        """The new evaluator, once it has tested a model."""
+        """Waits until the new evaluator has tested a model, and returns its process id."""
         note = job.wait_for_note("the evaluator runs again (pid ")
         job.wait_for("evaluation")
         return int(note.split("(pid ")[1].split()[0])

@@ -1,8 +1,8 @@
-"""Goal: with every lossy codec, LeNet-5 comes within half a point of the accuracy that it reaches without one, after
-equal samples, by SGD with momentum at its usual rate.
-Method: an epoch of Fashion-MNIST by two workers in virtual time: real gradients, one seed, the same bits in each run on
-one kind of processor. On another kind, rounding changes the accuracy by a few tenths of a point: with this seed, codecs
-are as good as none or better. Without momentum correction, onebit loses more than ten points."""
+"""Goal: with every lossy codec, LeNet-5 reaches the accuracy that it reaches without compression to within half a
+percentage point, after the same samples, by SGD with momentum at its usual rate.
+Method: two workers train an epoch of Fashion-MNIST in virtual time with real gradients and one seed, with the same bits in
+each run on one kind of processor. On another kind, rounding changes the accuracy by a few tenths of a point; with this
+seed, no codec is worse than no compression. Without momentum correction, onebit loses more than ten points."""
 import os
 import pathlib
 import unittest

@@ -1,4 +1,4 @@
-"""The C interface by ctypes, and programs over it: c_interface.py PROGRAM [ARGUMENT...]."""
+"""The C interface through ctypes, and programs that use it: c_interface.py PROGRAM [ARGUMENT...]."""
 import ctypes
 import itertools
 import json
@@ -15,7 +15,7 @@ PARAMETERS, GRADIENTS, BUFFERS = 0, 1, 2
 
 Floats = ctypes.POINTER(ctypes.c_float)
 LOG = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
-# Reasons are addresses: ctypes makes none of a str that is returned.
+# The callbacks return the address of a reason, since ctypes cannot convert a returned str.
 VIEW = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(Floats))
 STORE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
 MOVE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, Floats, ctypes.c_void_p)
@@ -83,7 +83,7 @@ def join(options=None):
 
 
 class Line:
-    """y = 2 x + 1, learned by SGD: two parameters, which the library may move."""
+    """A replica that learns y = 2 x + 1 by SGD: two parameters, which the library may move to its own memory."""
 
     rate = 0.1
 
@@ -136,7 +136,7 @@ class Line:
 
 
 def join_or_say():
-    """Gives the error of a join that fails."""
+    """Prints the error of a join that fails."""
     try:
         LIBRARY.syncopate_leave(join())
     except Failed as error:
@@ -145,7 +145,7 @@ def join_or_say():
 
 
 def train(scheme, steps, fails_at=None):
-    """Each worker has points of its own; all have the same line."""
+    """Each worker trains on different points of the same line."""
     job = join()
     rank = LIBRARY.syncopate_rank(job)
     line = Line(fails_at)
@@ -162,7 +162,7 @@ def train(scheme, steps, fails_at=None):
 
 
 def train_and_stay(steps):
-    """Worker 1 takes no step after these."""
+    """Worker 1 takes `steps` steps and then waits for ever; the others go on."""
     job = join()
     line = Line()
     training = line.start(job)
@@ -189,7 +189,7 @@ def train_twice(scheme, steps):
 
 
 def join_twice():
-    """A second job while the first one goes on."""
+    """Joins a second job while the first one is running."""
     job = join()
     join_or_say()
     LIBRARY.syncopate_leave(job)
@@ -200,7 +200,7 @@ def train_or_say(scheme, steps, fails_at):
         train(scheme, steps, int(fails_at) if os.environ["SYNCOPATE_RANK"] == "1" else None)
     except Failed as error:
         print(f"status {error.status}: {error}", flush=True)
-        os._exit(0)  # the job has ended by the error already
+        os._exit(0)  # the error has already ended the job
 
 
 def train_logged(scheme, steps):
@@ -211,7 +211,7 @@ def train_logged(scheme, steps):
 
 
 def call_in_turn(*names):
-    """Collectives by their names, of which each worker has a list of its own; then says the first error."""
+    """Calls the collectives that `names` lists for this worker, one after the other, and prints the first error."""
     values = (ctypes.c_double * 4)()
     size = ctypes.c_size_t
     collectives = {
@@ -232,7 +232,7 @@ def call_in_turn(*names):
 
 
 def wait_for_one():
-    """Worker 1 comes to no collective, and leaves once worker 0 has said that it waits no longer."""
+    """Worker 1 calls no collective, and leaves once worker 0 has reported that its wait ended."""
     job = join(JoinOptions(size=ctypes.sizeof(JoinOptions), wait_seconds=0.5))
     if LIBRARY.syncopate_rank(job) == 0:
         try:

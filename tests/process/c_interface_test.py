@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   another language joins, exchanges values and trains through the C interface, and gets a status and a
-        message for whatever it does wrong.
-Method: Python's ctypes, alone in this process and as the programs of `syncopate run` (c_interface.py).
+"""Goal:   a program in another language can join, exchange values and train through the C interface, and gets a status
+        and a message for each mistake.
+Method: calls through Python's ctypes, by this process alone and by the programs of `syncopate run` (c_interface.py).
 """
 import ctypes
 import json
@@ -24,7 +24,7 @@ def last_error():
 
 
 class Alone(unittest.TestCase):
-    """A job of this process."""
+    """A job that consists of this process only."""
 
     def setUp(self):
         self.job = join()
@@ -92,7 +92,7 @@ class Alone(unittest.TestCase):
         self.assert_refused(describe(b"ssgd", ctypes.byref(traits), Option(b"pacing", b"paper")), "pacing")
         self.assert_refused(describe(b"ssgd", None), "NULL")
         self.assert_refused(describe(b"ssgd", ctypes.byref(SchemeTraits())), "size is not set")
-        cut = SchemeTraits(size=SchemeTraits.in_lockstep.offset)  # as an older program knows it
+        cut = SchemeTraits(size=SchemeTraits.in_lockstep.offset)  # the struct of an older program
         self.assertEqual(describe(b"ssgd", ctypes.byref(cut)), OK)
         self.assertEqual((cut.in_rounds, cut.in_lockstep), (1, 0))
 
@@ -124,12 +124,12 @@ class Alone(unittest.TestCase):
         orders = [self.rest_of_epoch(first) for _ in range(3)]
         for epoch, step in ((2, 0), (1, 3), (1, 6), (0, 1)):
             share = self.share_of_fifty()
-            for used in (share, first):  # also one that has begun
+            for used in (share, first):  # a new share, and one that has begun
                 self.assertEqual(LIBRARY.syncopate_share_resume(used, ctypes.c_uint64(epoch), ctypes.c_uint64(step)), OK)
                 self.assertEqual((LIBRARY.syncopate_share_epoch(used), LIBRARY.syncopate_share_step(used)), (epoch, step))
                 self.assertEqual(self.rest_of_epoch(used), orders[epoch][8 * step:])
         self.assertEqual(LIBRARY.syncopate_share_resume(share, ctypes.c_uint64(1), ctypes.c_uint64(7)), OK)
-        self.assertEqual(LIBRARY.syncopate_share_step(share), 7)  # the epoch has no more
+        self.assertEqual(LIBRARY.syncopate_share_step(share), 7)  # the epoch has no more steps
         self.assertEqual(self.rest_of_epoch(share), [])
         self.assertEqual(self.rest_of_epoch(share), orders[2])
         steps, samples = ctypes.c_uint64(), ctypes.c_uint64()
@@ -285,7 +285,7 @@ class Alone(unittest.TestCase):
     def test_an_older_program_has_a_smaller_struct(self):
         options = JoinOptions(size=2 * ctypes.sizeof(ctypes.c_void_p), scheme=b"ssgd",
                               options=ctypes.cast(1, ctypes.POINTER(Option)), option_count=1 << 40)
-        LIBRARY.syncopate_leave(join(options))  # does not look behind the scheme
+        LIBRARY.syncopate_leave(join(options))  # does not read the fields behind `scheme`
 
     def test_each_thread_has_its_own_error(self):
         LIBRARY.syncopate_training_step(None, 1)
@@ -308,7 +308,8 @@ class OfALauncher(jobs.JobTest):
     def test_every_worker_learns_the_same_line(self):
         for scheme in ("ssgd", "esync", "asgd"):
             with self.subTest(scheme):
-                # Devices that are equally fast beside other tests, too: how a round of esync weighs depends on its steps.
+                # Emulated devices stay equally fast while other tests run. The steps of each device determine the weights
+                # of a round of esync.
                 done = self.run_command("run", *self.steady(3), "--run-dir", scheme, "--", *PROGRAM, "train", scheme, 400)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 found = re.findall(r"worker \d: w (\S+) b (\S+) moved (\d)$", done.stderr, re.MULTILINE)
@@ -316,13 +317,13 @@ class OfALauncher(jobs.JobTest):
                 for w, b, moved in found:
                     self.assertAlmostEqual(float(w), 2, places=1)
                     self.assertAlmostEqual(float(b), 1, places=1)
-                    self.assertEqual(moved, "2")  # into memory of this host: parameters and gradients
+                    self.assertEqual(moved, "2")  # parameters and gradients, into shared memory of this host
                 rounds = re.findall(r"rounds (\d+) to (\d+), samples (\d+)$", done.stderr, re.MULTILINE)
                 self.assertEqual(len(rounds), 3, done.stderr)
                 for count, last, samples in rounds:
                     self.assertGreater(int(count), 0)
                     self.assertEqual(int(samples), 400 * 4)
-                    if scheme == "ssgd":  # of two rounds of esync that overlap a worker may learn at once
+                    if scheme == "ssgd":  # rounds of esync overlap, and a worker may be notified of two at once
                         self.assertEqual(count, last)
                 if scheme != "asgd":
                     self.assertEqual(len(set(found)), 1)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Goal:   `syncopate` runs commands without libtorch by itself, starts `syncopate-torch` for the others
+"""Goal:   `syncopate` runs commands that need no libtorch itself, starts `syncopate-torch` for the others
         with the environment that numeric libraries need, and completes in bash.
-Method: the program as it is installed: in its own folder, beside a stand-in for `syncopate-torch`
-        that prints its arguments and environment; the completion script inside a real bash.
+Method: the program in a folder of its own, as it is installed, with a stand-in for `syncopate-torch`
+        that prints its arguments and environment; the completion script in a real bash.
 """
 import json
 import os
@@ -118,9 +118,9 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(ran.returncode, 2)
         self.assertEqual(ran.stderr, "syncopate: cannot write standard output: Bad file descriptor\n")
         reader, writer = os.pipe()
-        os.close(reader)  # as `head` does, once it has its lines
+        os.close(reader)  # as `head` does when it has read its lines
         ran = subprocess.run([self.program, "schemes"], stdout=writer, stderr=subprocess.PIPE, text=True, check=False,
-                             restore_signals=False)  # else a signal ends it
+                             restore_signals=False)  # otherwise SIGPIPE ends the program
         os.close(writer)
         self.assertEqual((ran.returncode, ran.stderr), (1, ""))
 

@@ -1,5 +1,5 @@
-"""Goal: a comparison tries learning rates, runs every scheme with every seed, writes the figures in three forms,
-repeats no run, even after it was killed, and refuses options that contradict each other.
+"""Goal: a comparison tries learning rates, runs every scheme with every seed, writes the figures in three formats,
+repeats no run, even after the comparison was killed, and refuses options that contradict each other.
 Method: small networks on synthetic data in virtual time."""
 import json
 import pathlib

@@ -1,6 +1,6 @@
 """Goal: real jobs compress gradients over sockets and in shared memory, between workers and to servers, report the
-saving, and refuse in one line combinations that cannot compress.
-Method: short jobs on synthetic data. The test asserts bytes that were sent, and no durations."""
+saving, and refuse in one line options with which nothing can be compressed.
+Method: short jobs on synthetic data. The test checks the bytes that were sent, and no durations."""
 import unittest
 
 from jobs import JobTest
@@ -29,7 +29,7 @@ class Compression(JobTest):
                 self.assertIsNone(whole["workers"][0]["compression"])
                 self.assertEqual((whole["compress"], small["compress"]), ("none", "int8"))
                 self.assertRegex(done.stdout, r"compression +int8: 3\.9\d? to 1, relative error")
-                if scheme != ["esync", "--epochs", "1"]:  # its number of rounds depends on time
+                if scheme != ["esync", "--epochs", "1"]:  # esync's number of rounds depends on time
                     self.assertLess(self.sent(small), self.sent(whole) / 2)
 
     def test_a_single_host_does_not_compress_for_links(self):

@@ -1,5 +1,6 @@
 """Goal: `syncopate data --order` prints the order that docs/reference/data-order.md describes, and the page suffices to reproduce it.
-Method: the page's rules in Python, which share no code with the program; several seeds, workers, shares and epochs."""
+Method: the test implements the page's rules in Python, independently of the program, and compares both for several seeds,
+workers, shares and epochs."""
 import json
 import subprocess
 import unittest

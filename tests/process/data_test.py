@@ -1,5 +1,5 @@
 """Goal: `syncopate data` describes a user's own data and the part of each worker, and refuses bad data in one line.
-Method: small arrays written byte by byte; the printed JSON and tables."""
+Method: the test writes small arrays byte by byte and compares the printed JSON and tables."""
 import json
 import struct
 import subprocess

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 
 class Net(nn.Module):
-    """The network of the example, with the parameters that its worker 0 begins with."""
+    """The network of the example, with the initial parameters of the example's worker 0."""
 
     def __init__(self):
         super().__init__()
@@ -33,13 +33,13 @@ class Net(nn.Module):
 class OfNormalised(Net):
     """The same network for images that `syncopate train` has normalised; the example does not normalise them.
 
-    It restores the very values of the pixels: the last bit of an input decides which of several equal values a maximum
-    is taken from, and with it about the gradient.
+    It restores the exact values of the pixels. Otherwise rounding decides from which of several equal values max pooling
+    takes the maximum, and so changes the gradient.
     """
 
     def __init__(self):
         super().__init__()
-        self.mean, self.deviation = 0.2860, 0.3530  # those of Fashion-MNIST
+        self.mean, self.deviation = 0.2860, 0.3530  # of Fashion-MNIST's pixels
 
     def forward(self, x):
         x = torch.round((x * self.deviation + self.mean) * 255) / 255
@@ -60,7 +60,7 @@ def images_of(folder, count):
 
 
 def train(folder, epochs, images, output):
-    import syncopate_torch as syncopate  # noqa: PLC0415 (a script is written without it)
+    import syncopate_torch as syncopate  # noqa: PLC0415 (writing the TorchScript file does not need it)
 
     job = syncopate.init()
     data = job.partition_dataset(images_of(folder, int(images)), batch_size=64)

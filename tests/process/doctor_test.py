@@ -1,6 +1,6 @@
-"""Goal:   the doctor finds causes that stop a job or slow it down, prints the remedy, and ends with 1; on a sound host it
-        ends with 0.
-Method: the real command on set-ups with one deliberate fault each; the same under launchers.
+"""Goal:   the doctor finds faults that stop a job or slow it down, prints the remedy, and exits with status 1; on a sound
+        host it exits with 0.
+Method: the real command on set-ups with one deliberate fault each, by itself and under launchers.
 """
 import json
 import os
@@ -17,7 +17,7 @@ MPICH = ["mpirun.mpich", "-n", "3"]
 
 class DoctorTest(JobTest):
     def setUp(self):
-        privileges.descriptors(1024).require()  # the doctor expects as many
+        privileges.descriptors(1024).require()  # the doctor requires this many
         super().setUp()
 
     def doctor(self, *options, through=(), data=("--data", "synthetic"), **more):
@@ -60,7 +60,7 @@ class DoctorTest(JobTest):
         slow = {**os.environ, "OPENBLAS_CORETYPE": "PRESCOTT"}
         found = self.findings(env=slow)
         [blas] = [one["text"] for one in found["findings"] if one["subject"] == "BLAS"]
-        if blas.startswith("MKL "):  # detects the processor by itself
+        if blas.startswith("MKL "):  # MKL detects the processor by itself
             self.assertTrue(found["ok"], found)
         else:
             self.assert_only_problem(found, "BLAS", "Prescott", "unset OPENBLAS_CORETYPE")
@@ -100,7 +100,7 @@ class DoctorTest(JobTest):
             for transport in ("mpi", "tcp"):
                 with self.subTest(launcher=launcher[0], transport=transport):
                     found = self.findings("--transport", transport, through=launcher)
-                    # How fast links are is this machine's business.
+                    # The speed of the links depends on the test machine.
                     others = [one for one in found["findings"] if one["subject"] != "links within hosts"]
                     self.assertTrue(all(one["ok"] for one in others), others)
                     self.assertEqual(found["hosts"], [0, 0, 0])
@@ -112,7 +112,7 @@ class DoctorTest(JobTest):
 
     def test_ranks_are_shown_in_tables(self):
         done = self.doctor(through=MPICH)
-        # How fast links are is this machine's business.
+        # The speed of the links depends on the test machine.
         self.assertEqual(set(re.findall(r"(?m)^problem +(.*?)  ", done.stdout)) - {"links within hosts"}, set(), done.stdout)
         self.assertRegex(done.stdout, r"(?m)^latency, µs +rank 0 +rank 1 +rank 2$")
         self.assertRegex(done.stdout, r"(?m)^rank 2( +\d+\.\d+){2} +·$")

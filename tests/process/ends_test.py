@@ -1,4 +1,4 @@
-"""Goal: a job that ends in any way ends on every process within seconds, prints the reason, keeps its results, and
+"""Goal: however a job ends, each of its processes ends within seconds; the job prints the reason, keeps its results, and
 leaves no process behind.
 Method: the test kills, stops and interrupts real processes in the middle of training."""
 import os
@@ -56,7 +56,7 @@ class Ends(JobTest):
         self.assertEqual(status, 130)
         summary = self.summary()
         self.assertEqual(summary["ended_because"], "interrupted")
-        # Checkpoints of earlier epochs are there, too.
+        # The folder also has the checkpoints of earlier epochs.
         self.assertIn(f"{summary['rounds']:010}", self.checkpoints()[-1].name)
         wait_until_gone(children)
 
@@ -64,7 +64,7 @@ class Ends(JobTest):
         job = self.started()
         children = job.children()
         for pid in children:
-            os.kill(pid, signal.SIGSTOP)  # so that the first interrupt cannot be answered
+            os.kill(pid, signal.SIGSTOP)  # so that no process can react to the first interrupt
         job.process.send_signal(signal.SIGINT)
         job.wait_for_error("Ctrl-C again")
         job.process.send_signal(signal.SIGINT)

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""Goal:   an evaluator of which one thread hangs, while its heartbeats come, is named by its number, and the job goes on
-        without it. It runs beside other tests, since nobody knows how long a first evaluation takes, and the hang is found late.
-Method: a debugger's stop of the main thread of a running process.
+"""Goal:   if a thread of the evaluator hangs while its heartbeats continue, the job names the evaluator with its process
+        id and goes on without it. The test runs beside other tests: the duration of a first evaluation is not known, so
+        the coordinator finds the hang late.
+Method: the test stops the main thread of a running evaluator as a debugger does.
 """
 import unittest
 

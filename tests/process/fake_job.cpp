@@ -1,11 +1,11 @@
-// `syncopate train` with processes that train nothing: the command line, the supervisor and the
-// views are the real ones. SYNCOPATE_FAKE_JOB chooses the behaviour of coordinator and workers:
+// `syncopate train` with processes that train nothing. Command line, supervisor and views are those
+// of the real program. SYNCOPATE_FAKE_JOB chooses the behaviour of coordinator and workers:
 //
 //   finish    the job runs to its end
 //   run       the job runs until the coordinator receives an end request
 //   stubborn  the job ignores end requests
 //   crash     worker 1 dies of a signal, and the coordinator reports it
-//   spare     worker 1 dies of a signal, may be lost, and the job runs to its end
+//   spare     worker 1 dies of a signal; the job may lose it and runs to its end
 //   silent    worker 1 dies of a signal, and the coordinator does not notice
 //   refuse    the coordinator refuses the job
 //   chatter   worker 0 logs lines, then the job runs to its end
@@ -38,7 +38,7 @@ struct FakeJob {
   std::string kind;
   TrainConfig config;
   int events = -1;
-  EventPipe* pipe = nullptr;     ///< over `events`, in the coordinator
+  EventPipe* pipe = nullptr;     ///< writes to `events`, in the coordinator only
   int coordinator_is_gone = -1;  ///< readable once the coordinator has ended
   int worker_is_gone = -1;       ///< readable once worker 1 has ended
 
@@ -121,7 +121,7 @@ void tell_finished(const FakeJob& job, const std::string& reason) {
               {"workers", workers_of(job, worker)}}}});
 }
 
-/// Reports rounds at intervals until it receives an end request.
+/// Reports rounds at regular intervals until the process receives SIGTERM.
 void run_until_asked(const FakeJob& job) {
   sigset_t asked;
   ::sigemptyset(&asked);

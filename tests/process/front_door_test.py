@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Goal:   a program trains its own module by a job that it starts, and stays its own: the job forks no
-        process and installs no signal handler.
-Method: module_job.cpp; while it trains, /proc shows its children and its signal handlers, and
-        at the end its output and its run folder show the result.
+"""Goal:   a program trains its own module with a job that it starts in its own process: the job forks
+        no process and installs no signal handler.
+Method: module_job.cpp; while it trains, the test reads its children and its signal handlers from
+        /proc, and at the end the result from its output and its run folder.
 """
 import json
 import os
@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 EXAMPLE = os.environ["SYNCOPATE_EXAMPLE"]
-# glibc's own two signals, which a program with threads handles.
+# The two signals that glibc itself handles in a program with threads.
 SIGNALS_OF_GLIBC = 0b11 << 31
 
 

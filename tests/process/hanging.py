@@ -1,4 +1,4 @@
-"""What tests of hangs share: jobs that train until one of their threads is stopped."""
+"""Base class of the tests of hangs: it starts jobs that train until the test stops one of their threads."""
 import re
 import signal
 
@@ -23,20 +23,20 @@ class HangTest(jobs.JobTest):
         return running
 
     def end_of(self, job):
-        """The reason for which a job ends by itself, as its last line says it."""
+        """Waits until a job ends by itself and returns the last line that it prints, which names the reason."""
         job.wait_for("failed")
         status, errors = job.finish()
         self.assertEqual(status, 1, errors)
         return errors.splitlines()[-1]
 
     def assert_named(self, name, pid, text):
-        """`text` names this process as the culprit, and no other."""
+        """Asserts that `text` names this process as the culprit, and no other."""
         culprits = re.findall(r"((?:worker|server) \d+|the \w+) \(pid (\d+) on [^)]*\)"
                               r"(?: hangs:|, last heard| no longer answers;)", text)
         self.assertEqual(culprits, [(name, str(pid))], text)
 
     def assert_left_out(self, name, pid, job):
-        """The job goes on without this process, until it is interrupted."""
+        """Asserts that the job goes on without this process; then interrupts the job."""
         self.assert_named(name, pid, job.wait_for_note("the job goes on without it"))
         job.process.send_signal(signal.SIGINT)
         self.assertEqual(job.finish()[0], 130)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   a process of which one thread hangs, while its heartbeats come, is named by its number, and no other one is,
-        in whatever role; the first Ctrl-C ends its job.
-Method: a debugger's stop of the main thread of a running process, in several jobs at the same time.
+"""Goal:   if a thread of a process hangs while its heartbeats continue, the job names that process with its process id,
+        and no other, in every role; the first Ctrl-C ends the job.
+Method: the test stops the main thread of a process as a debugger does, in several jobs at the same time.
 """
 import signal
 import unittest

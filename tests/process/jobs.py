@@ -1,7 +1,7 @@
 """Runs jobs as a user does, for the tests of this folder.
 
-Tests wait for an event of the job, for the end of a process, or until processes are gone; they never sleep
-for a fixed time. Each wait fails after a generous limit.
+Tests wait for an event of the job or for the end of processes; they never sleep for a fixed time. Each wait fails after
+a generous limit.
 """
 import json
 import os
@@ -30,15 +30,15 @@ class JobTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
     def steady(self, workers=2):
-        """Options of devices for a job that trains until the test ends it, which at full speed would keep every processor
+        """Options of emulated devices, so that a job that trains until the test ends it does not keep every processor
         busy."""
         path = self.folder / f"steady-{workers}.toml"
-        if not path.exists():  # else a job may be about to read it
+        if not path.exists():  # a running job may be reading an existing file
             path.write_text(f'name = "steady"\n[[devices]]\nname = "steady"\ncount = {workers}\nseconds_per_batch = 0.02\n')
         return ["--cluster", path]
 
     def stop(self, job):
-        """Interrupts an endless training, which then ends well."""
+        """Interrupts an endless job and expects that it ends without an error."""
         job.process.send_signal(signal.SIGINT)
         status, errors = job.finish()
         self.assertEqual(status, 130, errors)
@@ -57,7 +57,7 @@ class JobTest(unittest.TestCase):
         )
 
     def start(self, *options, run_dir="run"):
-        """Starts a job. The test ends it, at the latest, at its own end."""
+        """Starts a job. At the end of the test it is killed if it still runs."""
         job = RunningJob(self.folder / run_dir, options)
         self.addCleanup(job.end)
         return job
@@ -70,23 +70,23 @@ class JobTest(unittest.TestCase):
         return job
 
     def join(self, role, address, *options, through=(), run_dir="run", cwd=None):
-        """Starts a worker or a server by hand. The test ends it, at the latest, at its own end. Without a `run_dir` it
-        writes below the folder `runs` of `cwd`."""
+        """Starts a worker or a server that joins a coordinator. At the end of the test it is killed if it still runs.
+        Without a `run_dir` it writes below the folder `runs` of `cwd`."""
         place = ["--run-dir", self.folder / run_dir] if run_dir else []
         joiner = Joiner([*through, SYNCOPATE, role, "--join", address, *place, *self.with_secret(options)], cwd)
         self.addCleanup(joiner.end)
         return joiner
 
     def key_file(self, name="job.key", key="the key of the jobs of this test"):
-        """A file that only its owner may read."""
+        """Makes a key file that only its owner may read."""
         path = self.folder / name
-        if not path.exists():  # else a process may be about to read it
+        if not path.exists():  # a running process may be reading an existing file
             with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
                 file.write(key)
         return path
 
     def with_secret(self, options):
-        """The options, with the key of this test unless they name another one."""
+        """Returns the options, with the key file of this test added unless they name one."""
         return options if "--secret" in options else ["--secret", self.key_file(), *options]
 
     def summary(self, run_dir="run"):
@@ -96,7 +96,7 @@ class JobTest(unittest.TestCase):
         return sorted((self.folder / run_dir / "checkpoints").glob("*.safetensors"))
 
     def assert_refused(self, done, *words):
-        """Bad input: exit status 2, one line on standard error that says all of `words`."""
+        """Asserts that input was refused: exit status 2, and one line on standard error that contains all of `words`."""
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         for word in words:
@@ -144,11 +144,11 @@ class RunningJob:
         return self.wait_for("note", lambda event: words in event["text"])["text"]
 
     def address(self):
-        """The address at which the coordinator listens."""
+        """Waits until the coordinator listens and returns its address."""
         return self.wait_for_note("listening at").split()[-1]
 
     def wait_for_error(self, words):
-        """Reads standard error up to the line that has these words."""
+        """Reads standard error up to the first line that contains `words`."""
         for line in self.process.stderr:
             if words in line.decode():
                 return
@@ -159,12 +159,12 @@ class RunningJob:
         return [worker["pid"] for worker in started["workers"]]
 
     def children(self):
-        """The job's processes without the supervisor."""
+        """Returns the ids of the job's processes except the supervisor."""
         path = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         return [int(pid) for pid in path.read_text().split()]
 
     def finish(self):
-        """Waits for the end; gives exit status and standard error."""
+        """Waits for the end; returns exit status and standard error."""
         _, errors = self.process.communicate(timeout=LIMIT)
         return self.process.returncode, errors.decode()
 
@@ -177,7 +177,7 @@ class RunningJob:
 
 
 class Joiner:
-    """A worker or server that was started by hand."""
+    """A worker or server that was started by a separate command."""
 
     def __init__(self, words, cwd=None):
         self.process = subprocess.Popen(
@@ -186,7 +186,7 @@ class Joiner:
         )
 
     def wait_for_line(self, words):
-        """Reads standard error up to a line with these words."""
+        """Reads standard error up to the first line that contains `words`."""
         lines = []
         for line in self.process.stderr:
             lines.append(line)
@@ -195,7 +195,7 @@ class Joiner:
         raise AssertionError(f"'{words}' never came: {lines}")
 
     def finish(self):
-        """Waits for the end; gives exit status and the rest of standard error."""
+        """Waits for the end; returns exit status and the rest of standard error."""
         _, errors = self.process.communicate(timeout=LIMIT)
         return self.process.returncode, errors
 
@@ -235,7 +235,7 @@ def wait_until_gone(pids):
     while left := [pid for pid in pids if is_alive(pid)]:
         if time.monotonic() > deadline:
             raise AssertionError(f"processes {left} are still there")
-        time.sleep(0.05)  # polls: these processes are not children of this test
+        time.sleep(0.05)  # polls: a test cannot wait for processes that are not its children
 
 
 def read_safetensors(path):

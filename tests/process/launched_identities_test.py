@@ -1,10 +1,10 @@
-"""Goal:   under the launchers of Open MPI and MPICH, by turns, with four ranks, every scheme gives the same model as the
-        simpler scheme that it equals for these options.
-Method: whole jobs of a small network. One side is launched; the other is a job of `syncopate train` alone, of synchronous or
-        of sequential SGD. Parameters of the last checkpoints are compared: the same bits where both add in the same order,
-        else 1e-5 of their norm, after few enough steps that rounding does not grow. Where workers of a server would race,
-        three ranks of the four are shards and one is a worker. Ranks are kept from sharing memory, so that all that they
-        exchange goes through MPI's messages.
+"""Goal:   with four ranks under the launchers of Open MPI and MPICH, every scheme gives the same model as a simpler scheme
+        that is equivalent for the options used.
+Method: whole jobs of a small network under a launcher are compared with jobs of synchronous or sequential SGD by
+        `syncopate train` alone. The parameters of the last checkpoints must have the same bits if both jobs add in the same
+        order, and otherwise agree to 1e-5 of their norm; few steps keep rounding errors small. If several workers of a
+        server would race, three of the four ranks are shards and one is a worker. Ranks cannot share memory, so that they
+        exchange everything through MPI's messages. The schemes alternate between the two launchers.
 """
 import math
 import resource
@@ -15,7 +15,7 @@ from jobs import read_safetensors
 from launchers import LAUNCHERS, LaunchedTest, by_turns
 
 RANKS = 4
-STEPS = 15  # of each worker
+STEPS = 15  # per worker
 RATE = 0.05
 BATCH = 50
 JOB = ["--network", "mlp", "--data", "synthetic", "--batch-size", BATCH, "--max-steps", STEPS, "--eval-every", "never",
@@ -24,7 +24,7 @@ PLAIN = ["--optimizer", "sgd", "--learning-rate", RATE]
 TOLERANCE = 1e-5
 OPTIMIZERS = ("optimizer.", "outer.", "server.", "worker.")  # prefixes of optimizer state in checkpoints
 
-# ssgd has no other scheme that could show it to work under both launchers.
+# ssgd runs under both launchers, since no other scheme covers what it uses.
 LAUNCHED = {**by_turns(("local-sgd", "diloco", "esync", "nbssgd", "backup", "ssp", "asgd", "dc-asgd", "downpour", "easgd",
                         "hogwild")), "ssgd": list(LAUNCHERS)}
 
@@ -40,7 +40,7 @@ count = {RANKS}
 
 
 def without_shared_memory():
-    """Limits files to less than a node's shared memory, and more than any file that an MPI or a job writes."""
+    """Limits the size of files, so that a node gets no shared memory but MPI and the job can write all their files."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**26, 2**26))
 
 
@@ -64,7 +64,7 @@ class LaunchedIdentities(LaunchedTest):
         return read_safetensors(self.checkpoints(run_dir)[-1])[1]
 
     def alone(self, *options):
-        """The model of a job of one `syncopate train`."""
+        """Trains by `syncopate train` without a launcher and returns the model."""
         done = self.train(*JOB, *options, run_dir="alone")
         self.assertEqual(done.returncode, 0, done.stderr)
         return self.model("alone")
@@ -79,7 +79,7 @@ class LaunchedIdentities(LaunchedTest):
         return summary, self.model(run_dir)
 
     def assert_is(self, other, scheme, *options, tolerance=TOLERANCE, transports=("mpi",), **how):
-        """`scheme` gives the model `other`."""
+        """Asserts that a launched job of `scheme` gives the model `other`."""
         for launcher in LAUNCHED[scheme]:
             for transport in transports:
                 with self.subTest(launcher=launcher, transport=transport):
@@ -87,7 +87,7 @@ class LaunchedIdentities(LaunchedTest):
                     self.assertEqual(summary["local_bytes"], 0, "all that ranks exchange is messages")
                     self.assertGreater(summary["traffic_bytes"], 0)
                     if tolerance == 0:
-                        self.assertTrue(model == other, "to the last bit")  # unittest would compare megabytes as text
+                        self.assertTrue(model == other, "to the last bit")  # assertEqual would print megabytes
                     else:
                         self.assertLess(relative_distance(model, other), tolerance)
 
@@ -113,7 +113,7 @@ class LaunchedIdentities(LaunchedTest):
         self.assert_is(self.alone("--workers", RANKS - 1), "backup", "--backup-workers", 0, workers=RANKS - 1)
 
     def test_ssp_without_slack_is_ssgd(self):
-        """In ssp each gradient is a separate step; in ssgd it is one part of a mean."""
+        """In ssp each gradient is a separate step, in ssgd it is a part of a mean. Hence the smaller learning rate."""
         self.assert_is(self.alone("--workers", RANKS - 1, *PLAIN), "ssp", "--slack", 0, "--optimizer", "sgd",
                        "--learning-rate", RATE / (RANKS - 1), workers=RANKS - 1)
 
@@ -133,12 +133,12 @@ class LaunchedIdentities(LaunchedTest):
             "--server-learning-rate", RATE, like=PLAIN)
 
     def test_easgd_of_one_worker_that_takes_the_mean_with_its_centre_is_sequential_at_half_the_rate(self):
-        """At α = 1/2 worker and centre both take their mean after each step, so half of the step counts."""
+        """At α = 1/2 worker and centre both become their mean after each step, which halves the step."""
         self.assert_is_sequential_through_shards(
             "easgd", "--local-steps", 1, "--moving-rate", 0.5, "--optimizer", "sgd", "--learning-rate", 2 * RATE, like=PLAIN)
 
     def test_hogwild_is_one_rank_whose_one_worker_is_sequential(self):
-        """`launchers_test` shows that more ranks are refused."""
+        """`launchers_test` checks that more ranks are refused."""
         sequential = self.alone("--scheme", "local")
         for launcher in LAUNCHED["hogwild"]:
             with self.subTest(launcher=launcher):

@@ -8,13 +8,13 @@ LAUNCHERS = {
     "MPICH": ["mpirun.mpich"],
 }
 
-# script/check all sets it.
+# Set by `script/check all`.
 EVERYTHING = "SYNCOPATE_TEST_EVERYTHING" in os.environ
 
 
 def by_turns(names):
-    """{name: launchers}, with each launcher for every second of the names: what is named is the same under both, which
-    `mpi_contract_*` hold to be alike. With EVERYTHING both for all."""
+    """{name: launchers}, where names alternate between the two launchers. That suffices, since `mpi_contract_*` check that
+    both behave alike. With EVERYTHING each name gets both launchers."""
     return {name: list(LAUNCHERS) if EVERYTHING else [list(LAUNCHERS)[number % len(LAUNCHERS)]]
             for number, name in enumerate(names)}
 
@@ -24,7 +24,7 @@ def through(launcher, ranks, *more):
 
 
 class LaunchedTest(JobTest):
-    """A test whose jobs are started rank by rank."""
+    """A test whose jobs are started by an MPI launcher, one process for each rank."""
 
     def launch(self, launcher, ranks, *options, run_dir="run", more=(), **others):
         return self.train(*options, run_dir=run_dir, through=through(launcher, ranks, *more), **others)

@@ -1,5 +1,5 @@
-"""Goal:   ranks that an MPI's launcher has started train the same job as `syncopate train` alone, over MPI or over sockets;
-        they fail together, and an error explains each mistake in the start.
+"""Goal:   ranks that an MPI launcher starts train the same job as `syncopate train` alone, over MPI or over sockets; they
+        fail together, and an error message explains each mistake in the launch command.
 Method: real launchers of Open MPI and MPICH, real jobs, real signals. `launched_identities_test` compares the
         models.
 """
@@ -64,7 +64,7 @@ class LaunchersTest(LaunchedTest):
             return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=LIMIT)
 
         cases = list(itertools.product(LAUNCHERS, ("mpi", "tcp")))
-        with futures.ThreadPoolExecutor() as all_at_once:  # each waits for seconds until its launcher ends the others
+        with futures.ThreadPoolExecutor() as all_at_once:  # each launcher takes seconds to end the other ranks
             ends = list(all_at_once.map(with_an_error, cases))
         for (launcher, transport), done in zip(cases, ends):
             with self.subTest(launcher=launcher, transport=transport):
@@ -90,7 +90,7 @@ class LaunchersTest(LaunchedTest):
         self.assert_refused(self.train(*SMALL, "--workers", "2", "--aggregate", "mpi"), "aggregate mpi", "mpirun")
 
     def test_ranks_that_do_not_come_together_are_told_why(self):
-        """A launcher's environment without the launcher, as a program of another MPI sees it."""
+        """The process has the environment of a launcher but no launcher, as if another MPI had started it."""
         forged = {**os.environ, "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "1", "PMIX_RANK": "1"}
         done = self.train(*SMALL, "--transport", "mpi", env=forged)
         self.assertEqual(done.returncode, 2, done.stderr)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Goal:   on a terminal, a job updates its view in place, fits the terminal's size, leaves its log above
-        and restores the cursor; only the supervisor receives Ctrl-C.
-Method: fake_job.cpp on a pseudo-terminal that is its controlling one. The test reads the output until the
-        expected text appears.
+"""Goal:   on a terminal, a job updates its view in place, fits it to the terminal's size, prints its log above
+        it and restores the cursor; only the supervisor receives Ctrl-C.
+Method: fake_job.cpp runs with a pseudo-terminal as its controlling terminal. The test reads the output until
+        the expected text appears.
 """
 import fcntl
 import os
@@ -50,7 +50,7 @@ class Terminal(fake_jobs.RunningProcess):
         os.write(self.master, text.encode())
 
     def read_more(self):
-        """Reads further output; false when the job has closed the terminal."""
+        """Reads further output; returns False when the job has closed the terminal."""
         ready, _, _ = select.select([self.master], [], [], fake_jobs.LIMIT_SECONDS)
         if not ready:
             raise AssertionError(f"nothing came for too long after: {self.seen[-500:]!r}")
@@ -69,14 +69,14 @@ class Terminal(fake_jobs.RunningProcess):
         return found
 
     def end(self):
-        """The exit status, and all unseen output."""
+        """Waits for the end; returns the exit status and all unseen output."""
         while self.read_more():
             pass
         return self.process.wait(fake_jobs.LIMIT_SECONDS), self.seen
 
 
 def lines_of(text):
-    """The lines without escape sequences for cursor and colours."""
+    """Returns the lines without escape sequences for cursor and colours."""
     return [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line).strip("\r") for line in text.split("\n")]
 
 
@@ -120,7 +120,7 @@ class LiveView(unittest.TestCase):
         with Terminal("run", columns=90) as terminal:
             terminal.wait_for("elapsed")
             terminal.resize(50, 12)
-            terminal.type("\x03")  # the job draws all further output after both signals
+            terminal.type("\x03")  # Ctrl-C; what the job draws from now on must have the new size
             terminal.wait_for("finishing the round")
             _, text = terminal.end()
         picture = text[: text.rindex("worker  device")]
@@ -135,8 +135,8 @@ class LiveView(unittest.TestCase):
     def test_a_terminal_that_is_held_holds_no_job(self):
         with Terminal("run") as terminal:
             terminal.wait_for("elapsed")
-            terminal.type("\x13")  # Ctrl-S
-            time.sleep(1)  # for ten pictures
+            terminal.type("\x13")  # Ctrl-S: the terminal takes no more output
+            time.sleep(1)  # the job would draw its view ten times
             terminal.process.send_signal(signal.SIGINT)
             self.assertEqual(terminal.process.wait(20), 130)
 

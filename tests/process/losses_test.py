@@ -1,5 +1,5 @@
-"""Goal: in asynchronous schemes a job continues when workers die or hang, names the lost workers, and ends well. The loss of a
-server ends the job with its name. No process is left over.
+"""Goal: under asynchronous schemes a job continues when workers die or hang, names the lost workers, and ends without an
+error. The loss of a server ends the job, with an error that names the server. No process is left over.
 Method: the test kills and stops real processes in the middle of training."""
 import os
 import signal

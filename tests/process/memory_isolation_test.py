@@ -1,5 +1,5 @@
-"""Goal: nodes that cannot share memory use sockets, and one whose options require shared memory refuses in one line.
-Method: real jobs, whose processes the test limits, and isolates from each other by means of the system."""
+"""Goal: nodes that cannot share memory use sockets; if the options require shared memory, the job is refused in one line.
+Method: real jobs whose processes the test restricts by file size limits, other users and namespaces."""
 import os
 import pathlib
 import resource
@@ -40,7 +40,7 @@ class MemoryIsolation(JobTest):
         self.assertTrue(self.summary()["aggregate"].startswith("shm: 2 ranks"))
 
     def joined_by(self, through, *options):
-        """A job of two workers. The program `through` starts the second one, isolated from the first."""
+        """Starts a coordinator and two workers. The program `through` isolates the second worker from the first."""
         self.folder.chmod(0o777)
         self.addCleanup(os.umask, os.umask(0))  # a worker of another user writes its log to the run's folder
         job = self.coordinate(*SMALL, *options)
@@ -72,7 +72,7 @@ class MemoryIsolation(JobTest):
             self.assertIn("requires that all workers share memory", errors.splitlines()[-1])
 
     def copies(self, copy):
-        """Starts copies of the programs, in a folder that everybody may enter."""
+        """Copies the programs into a folder that every user may enter. Returns the command that starts the copies."""
         self.folder.chmod(0o777)
         folder = self.folder / "bin"
         folder.mkdir()
@@ -81,7 +81,7 @@ class MemoryIsolation(JobTest):
         return ["sh", "-c", f'shift; exec {folder}/syncopate "$@"', "sh"]
 
     def test_another_user_takes_part_through_sockets(self):
-        """Where this user cannot be another one, a worker whose memory it may not read stands for the other one's."""
+        """If the test cannot change the user, a worker whose memory this user may not read replaces the other user."""
         if privileges.another_user().lacks and not privileges.unreadable_programs().lacks:
             self.assert_cut_off(self.copies(privileges.unreadable_copy))
         else:

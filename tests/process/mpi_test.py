@@ -1,7 +1,7 @@
-"""Goal: under a launcher of MPI, a rank that dies or fails ends all of them, with its message; a rank under the launcher of
-another MPI reports that; waiting ranks burn no core; and programs are linked with no MPI.
-Method: real processes under mpirun of Open MPI and of MPICH, one of which is killed. The test compares the launcher's
-output and the remaining processes. The system counts the CPU time of waiting ranks."""
+"""Goal: under an MPI launcher, a rank that dies or fails ends all ranks, after its error message; a rank under the launcher
+of another MPI reports that; waiting ranks do not keep a core busy; programs are not linked with MPI.
+Method: real processes under mpirun of Open MPI and of MPICH, one of which is killed or fails. The test reads the launcher's
+output, the remaining processes, and the CPU time of waiting ranks in /proc."""
 import os
 import pathlib
 import re
@@ -24,13 +24,13 @@ LAUNCHERS = {
 }
 
 
-# Two ranks of Open MPI that each see themselves as the only one make the same directory of the user in /tmp, at once, and
-# Open MPI aborts the one that comes second. $0: where each rank gets a directory of its own instead.
+# Gives each rank a temporary directory of its own below $0. Otherwise two ranks of Open MPI that do not see each other make
+# the same directory in /tmp at the same time, and Open MPI aborts the second one.
 APART = ["sh", "-c", 'TMPDIR=$(mktemp --directory --tmpdir="$0") exec "$@"']
 
 
 def cannot_be():
-    """The reason to skip this test. In CI every skipped test is a failure (`script/test`)."""
+    """Returns the reason to skip this test, or None. In CI every skipped test is a failure (`script/test`)."""
     if not RANK:
         return "the build found no MPI"
     missing = [words[0] for words in LAUNCHERS.values() if not shutil.which(words[0])]
@@ -38,7 +38,7 @@ def cannot_be():
 
 
 class Job:
-    """Ranks under a launcher, from the moment at which all of them are connected."""
+    """Ranks under a launcher; the constructor waits until all of them are connected."""
 
     def __init__(self, library, body):
         words = [*LAUNCHERS[library], "-n", str(RANKS), RANK, library, str(RANKS), body]
@@ -55,7 +55,7 @@ class Job:
                 self.ranks[int(found[1])] = int(found[2])
 
     def end(self):
-        """The output and the exit status."""
+        """Waits for the end; returns the output and the exit status."""
         with self.process:
             self.lines.append(self.process.stdout.read())
         self.watch.cancel()
@@ -70,7 +70,7 @@ def is_there(process):
 
 
 def left_of(job):
-    """Ranks that have not ended within a limit: mpirun.mpich does not wait for all of them."""
+    """Returns the ranks that still run after LIMIT. The test must wait, since mpirun.mpich does not wait for all ranks."""
     end = time.monotonic() + LIMIT
     while (left := [each for each in job.ranks.values() if is_there(each)]) and time.monotonic() < end:
         os.sched_yield()
@@ -78,7 +78,7 @@ def left_of(job):
 
 
 def computed(process):
-    """The CPU seconds of a process so far."""
+    """Returns the CPU seconds of a process so far."""
     fields = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

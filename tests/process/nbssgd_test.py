@@ -1,6 +1,7 @@
 """Goal: with its defaults and any seed, nbssgd learns although every mini-batch may be one update late.
-Method: half an epoch of LeNet-5 on Fashion-MNIST in virtual time, by four equal workers whose devices jitter and whose
-allreduce takes as long as a batch; five seeds. With the paper's literal signal at the usual rate such jobs learn little or nothing."""
+Method: four equal workers train half an epoch of LeNet-5 on Fashion-MNIST in virtual time, with five seeds; the step times
+have jitter, and an allreduce takes as long as a batch. With the paper's literal signal at the usual learning rate such jobs
+learn little or nothing."""
 import os
 import pathlib
 import unittest

@@ -1,9 +1,8 @@
-// One rank of allreduces between hosts, started once for each rank. The ranks check the sums and
-// measure the time.
+// One rank that allreduces with ranks on other hosts. It checks the sums and measures the time.
 //
 //   syncopate_network_rank TRANSPORT INDEX RANKS HUB OWN-ADDRESS BYTES ROUNDS ALGORITHM...
 //
-// Each round runs every algorithm once, so that other load of the machine affects all of them.
+// Each round runs every algorithm once, so that other load on the machine affects all algorithms.
 // Rank 0 prints one JSON object: for each algorithm, the seconds of its slowest rank.
 #include <fmt/format.h>
 #include <unistd.h>
@@ -56,12 +55,13 @@ void say(int descriptor, const std::string& text) {
   [[maybe_unused]] const ssize_t written = ::write(descriptor, line.data(), line.size());
 }
 
-/// Whole numbers that a float represents exactly, in any order of additions.
+/// Returns whole numbers whose sums a float represents exactly, in any order of additions.
 float value_at(std::size_t place, std::uint32_t rank) {
   return static_cast<float>((place % 97 + 1) * (rank + 1));
 }
 
-/// The seconds of this rank. Errors: InternalError, for a wrong sum.
+/// Runs one allreduce and returns the seconds that it took on this rank.
+/// Errors: InternalError if the sum is wrong.
 double timed_sum(Allreduce& allreduce, World& world, Group& group, std::span<float> values) {
   for (std::size_t place = 0; place < values.size(); ++place) {
     values[place] = value_at(place, group.rank().value);

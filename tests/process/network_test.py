@@ -1,7 +1,7 @@
-"""Goal: between hosts, a two-level allreduce sends less than a flat ring; the results are right.
-Method: three hosts of two ranks each. A host is a network namespace with a network card of 1 Gbit/s, on a switch in a
-separate namespace. Each namespace ends with a process of this test, so that nothing is left. The system counts the
-bytes on the network cards."""
+"""Goal: between hosts, a two-level allreduce sends less than a flat ring, and every algorithm gives the right result.
+Method: three hosts of two ranks each. A host is a network namespace with a network card of 1 Gbit/s, connected to a switch
+in another namespace. Each namespace ends with a child process of the test, so that nothing is left behind. The test reads
+the bytes that the network cards have sent in /proc."""
 import collections
 import json
 import os
@@ -21,7 +21,7 @@ NIC = "nic"
 
 
 class Namespace:
-    """A network namespace. A process that waits for the end of its input keeps it."""
+    """A network namespace, which exists as long as a child process that waits for the end of its input."""
 
     def __init__(self):
         self.process = subprocess.Popen(
@@ -45,7 +45,7 @@ class Namespace:
         raise AssertionError(f"there is no network card {nic}")
 
     def end(self):
-        self.process.communicate(timeout=LIMIT)  # the end of its input
+        self.process.communicate(timeout=LIMIT)  # ends the child's input
 
 
 class Network(unittest.TestCase):
@@ -74,7 +74,7 @@ class Network(unittest.TestCase):
         return host
 
     def sum(self, hosts_of_ranks, size, rounds, *algorithms, transport="shm"):
-        """Seconds of each round by each algorithm, and the bytes that all hosts sent for it."""
+        """Runs allreduces. Returns the seconds of each round by algorithm, and the bytes that each host sent in all."""
         before = [host.bytes_sent(NIC) for host in self.hosts]
         ranks = []
         for rank, number in enumerate(hosts_of_ranks):
@@ -93,7 +93,7 @@ class Network(unittest.TestCase):
         return json.loads(outputs[0][0]), sent
 
     def bytes_of_a_sum(self, hosts_of_ranks, size, algorithm):
-        """The bytes that each host sends for one more allreduce, once the links are measured."""
+        """Returns the bytes that each host sends for one allreduce, without those that measure the links."""
         (_, one), (_, three) = (self.sum(hosts_of_ranks, size, rounds, algorithm) for rounds in (1, 3))
         return [(more - less) / 2 for more, less in zip(three, one, strict=True)]
 
@@ -101,15 +101,15 @@ class Network(unittest.TestCase):
         size = 16 * 2**20
         in_order = [rank // RANKS_OF_HOST for rank in range(RANKS)]
         by_turns = [rank % HOSTS for rank in range(RANKS)]
-        # A ring sends 2 (P - 1) / P of the vector over each of its links, and 1 or 2 links leave a host; in two
-        # levels the hosts form a ring.
+        # A ring sends 2 (P - 1) / P of the vector over each link, and 1 or 2 of its links leave each host. In the two-level
+        # algorithm the hosts form a ring.
         vector_ring, vector_hosts = 2 * (RANKS - 1) / RANKS, 2 * (HOSTS - 1) / HOSTS
         for placement, links in ((in_order, 1), (by_turns, 2)):
             with self.subTest(placement=placement):
                 expected = {"ring": links * vector_ring, "two-level": vector_hosts}
                 for algorithm, vectors in expected.items():
                     for of_host in self.bytes_of_a_sum(placement, size // 4, algorithm):
-                        # The runs of one and of three rounds differ in small messages, too.
+                        # The runs of one and of three rounds also differ in small messages.
                         self.assertGreater(of_host, 0.95 * vectors * size / 4, algorithm)
                         self.assertLess(of_host, 1.2 * vectors * size / 4, algorithm)  # with headers and acknowledgements
 

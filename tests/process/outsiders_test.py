@@ -1,4 +1,4 @@
-"""Goal: a coordinator refuses nodes that do not belong to its job by name, on both sides, while the job continues.
+"""Goal: a coordinator refuses nodes that do not belong to its job, with a reason on both sides, while the job continues.
 Method: each role is a separate command, over loopback; a raw node sends the invalid messages."""
 import os
 import pathlib
@@ -14,7 +14,7 @@ LISTENING = "0A"  # a state in /proc/net/tcp
 
 
 def listening_port(pid):
-    """The port at which a process takes connections of its peers."""
+    """Returns the port at which a process accepts connections from its peers."""
     links = [os.readlink(entry) for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
     sockets = {link.removeprefix("socket:[").rstrip("]") for link in links if link.startswith("socket:[")}
     for line in pathlib.Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
@@ -110,7 +110,7 @@ class Outsiders(JobTest):
             self.addCleanup(connection.close)
         before = self.checkpoints()[-1]
         job.wait_for("status", lambda _: self.checkpoints()[-1] != before)
-        for closed in silent[:200]:  # the oldest have made room
+        for closed in silent[:200]:  # the worker has closed the oldest connections to make room
             self.assertEqual(closed.recv(1), b"")
         self.stop(job)
         self.assert_all_end_well(worker)

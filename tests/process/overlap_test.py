@@ -1,6 +1,6 @@
-"""Goal: with overlap real jobs of `ssgd` see the same losses as without, name a gradient that is not finite, and in
-virtual time hide the allreduce behind the backward pass.
-Method: short jobs of a network with several buckets on synthetic data."""
+"""Goal: real jobs of `ssgd` have the same losses with and without overlap; with overlap they report a gradient that is not
+finite, and in virtual time they hide the allreduce behind the backward pass.
+Method: short jobs on synthetic data, with a network whose gradient has several buckets."""
 import json
 import unittest
 
@@ -25,7 +25,7 @@ class Overlap(JobTest):
         return [json.loads(line)["loss"] for line in lines]
 
     def pair(self, name, *options):
-        """The summaries of a job with overlap and of one without; both have the same losses."""
+        """Runs a job with overlap and one without, asserts equal losses, and returns both summaries."""
         runs = [f"{name}-{overlap}" for overlap in ("on", "off")]
         for overlap, run in zip(("on", "off"), runs):
             done = self.train(*LARGE, *options, "--max-steps", "4", "--overlap", overlap, run_dir=run)
@@ -50,7 +50,7 @@ class Overlap(JobTest):
         cluster = self.folder / "cluster.toml"
         cluster.write_text(CLUSTER)
         hidden, shown = self.pair("virtual", "--cluster", cluster, "--virtual-time")
-        # 44.7 MB at 125 MB/s take 0.36 s; the first step overlaps with nothing.
+        # An allreduce of 44.7 MB at 125 MB/s takes 0.36 s; that of the first step does not overlap.
         self.assertAlmostEqual(shown["training_seconds"], 4 * 1.36, delta=0.1)
         self.assertLess(hidden["training_seconds"], 4 + 0.36 + 3 * 0.12)
         self.assertGreater(hidden["training_seconds"], 4 + 0.36)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Goal:   `syncopate run` starts programs with a loop of their own as the workers of one job, supervises
-        them, and says how the job has ended; under another launcher the same programs find each other.
-Method: examples/dist_mnist on Fashion-MNIST under each launcher, with one process killed, and
-        programs of the system that never join.
+        them, and reports how the job ended; under another launcher the same programs form a job, too.
+Method: examples/dist_mnist on Fashion-MNIST under each launcher, also with one process killed, and
+        system commands that never join.
 """
 import glob
 import json
@@ -105,7 +105,7 @@ class OwnLoop(jobs.JobTest):
 
 
 class OtherLaunchers(jobs.JobTest):
-    """Worker 0 coordinates; nothing but what they print and the run folder shows the job."""
+    """Worker 0 coordinates. The test sees only the output of the processes and the run folder."""
 
     def assert_trained(self, lines, workers):
         found = [line for line in lines if "sum of weights" in line]
@@ -130,7 +130,7 @@ class OtherLaunchers(jobs.JobTest):
         self.under_mpi("mpich")
 
     def of_torchrun(self, rank, *words):
-        """A process as torchrun starts it."""
+        """Starts a process with the environment that torchrun gives it."""
         variables = {"TORCHELASTIC_RUN_ID": "none", "MASTER_PORT": str(os.getpid()), "RANK": str(rank), "WORLD_SIZE": "2"}
         return subprocess.Popen([DIST_MNIST, DATA, *words], env={**os.environ, **variables}, cwd=self.folder,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -142,7 +142,7 @@ class OtherLaunchers(jobs.JobTest):
         self.assert_trained("".join(output for output, _ in outputs).splitlines(), 2)
 
     def killed(self, rank):
-        """The status and the error of the other one of two."""
+        """Kills one of two workers; returns the exit status and the error output of the other one."""
         processes = [self.of_torchrun(number, "1000") for number in (0, 1)]
         deadline = time.monotonic() + jobs.LIMIT
         lines = None

@@ -1,5 +1,5 @@
-"""Goal: under `esync` a job continues when workers die or hang, names the lost workers, and ends well. The loss of the worker
-that leads synchronizations ends the job with its name. No process is left over.
+"""Goal: under `esync` a job continues when workers die or hang, names the lost workers, and ends without an error. The loss
+of the worker that leads synchronizations ends the job, with an error that names it. No process is left over.
 Method: the test kills and stops real processes in the middle of training."""
 import os
 import signal

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Goal:   a pause is not a death. A job goes on after all of its processes, its coordinator or its supervisor
-        were suspended for longer than a silence may last; and it comes to its end when its reader has gone.
-Method: processes are stopped, those of all jobs at the same time, and the test waits for that state in /proc.
-        The pause that follows is the only wait for a time: it is what is tested.
+"""Goal:   a suspended process is not taken for dead. A job goes on after all of its processes, its coordinator or its
+        supervisor were suspended for longer than a member may be silent; and it ends when its reader has gone.
+Method: the test stops processes of several jobs at the same time and waits until /proc shows them as stopped. The pause
+        that follows is the only wait for a fixed time, since the pause is what is tested.
 """
 import os
 import pathlib
@@ -12,7 +12,7 @@ import unittest
 
 import jobs
 
-PAUSE = 12  # seconds; a member that is silent for 10 was taken for dead
+PAUSE = 12  # seconds; a member that is silent for 10 s without having been suspended counts as dead
 TRAINING = [*jobs.SMALL, *jobs.ENDLESS]
 
 
@@ -27,7 +27,7 @@ def suspend(pids):
     while any(state_of(pid) != "T" for pid in pids):
         if time.monotonic() > deadline:
             raise AssertionError(f"processes {pids} did not stop")
-        time.sleep(0.01)  # polls: a stopped grandchild cannot be waited for
+        time.sleep(0.01)  # polls: a process cannot wait until its grandchild has stopped
 
 
 def resume(pids):

@@ -1,8 +1,9 @@
-"""What this machine lets a test do: other users, namespaces, mounts, debuggers, Slurm.
+"""Finds out what this machine lets a test do: other users, namespaces, mounts, debuggers, Slurm.
 
-Each function finds out by trying it once, because neither root nor a capability says it: seccomp, a chroot or a
-kernel's setting may forbid it, and a user namespace may allow it to a plain user. It gives the words that start a program
-with what was asked for, or why it cannot be had, in one line. Run as a program, this file prints all of it.
+Each function tries its privilege once, because being root or having a capability does not decide it: seccomp, a chroot or
+a kernel setting may forbid it, and a user namespace may allow it to a plain user. The function returns the words that start
+a program with the privilege, or one line that says why the machine does not grant it. Run as a program, this file prints
+the result of every function.
 """
 import dataclasses
 import functools
@@ -18,9 +19,10 @@ import unittest
 import threads
 
 NOBODY = 65534
-LIMIT = 30  # seconds in which an attempt must end
+LIMIT = 30  # seconds after which an attempt has failed
 
-# In a chroot no path leads to the root of the file system, so `unshare` cannot make it private; other mounts can be.
+# In a chroot no path leads to the root of the file system, so `unshare` cannot make that mount private. PRIVATE makes all
+# other mounts private.
 IN_CHROOT = ("unshare", "--mount", "--propagation", "unchanged")
 PRIVATE = 'while read -r _ _ _ _ place _; do mount --make-private "$place" 2>/dev/null; done < /proc/self/mountinfo; '
 AS_ROOT = ("unshare", "--map-root-user")
@@ -28,20 +30,20 @@ AS_ROOT = ("unshare", "--map-root-user")
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """The words that start a program with it, or why it is not to be had."""
+    """The words that start a program with a privilege, or the reason why the machine does not grant it."""
 
     words: tuple = ()
     lacks: str = ""
 
     def require(self):
-        """The words. Skips the running test where there are none; in CI a skipped test is a failure (`script/test`)."""
+        """Returns the words. Without the privilege it skips the running test, which in CI is a failure (`script/test`)."""
         if self.lacks:
             raise unittest.SkipTest(self.lacks)
         return list(self.words)
 
 
 def attempt(*words):
-    """Why this command fails, in one line; nothing if it does not."""
+    """Runs a command. Returns one line that says why it fails; empty if it succeeds."""
     try:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                               text=True, errors="replace", timeout=LIMIT, check=False)  # fmt: skip
@@ -55,7 +57,7 @@ def attempt(*words):
 
 
 def first_of(what, candidates, fails):
-    """The first of `candidates` for which `fails` gives no reason."""
+    """Finds the first of `candidates` for which `fails` returns no reason."""
     reasons = []
     for words in candidates:
         reason = fails(words)
@@ -66,7 +68,7 @@ def first_of(what, candidates, fails):
 
 
 def mount_fails(words, place):
-    """Mounts a file system below `place`. It must not be seen outside."""
+    """Mounts a file system below `place`, which must not be visible outside. Returns why that fails, or nothing."""
     try:
         with tempfile.TemporaryDirectory(dir=place) as folder:
             reason = attempt(*words, "sh", "-c", 'mount -t tmpfs -o size=4k tmpfs "$0" && : > "$0/mounted"', folder)
@@ -80,7 +82,7 @@ def mount_fails(words, place):
 
 @functools.cache
 def mounts(place=None):
-    """A mount namespace in which file systems are mounted at or below `place`; the folder for temporary files by default."""
+    """A mount namespace in which a test can mount at or below `place`; by default the folder for temporary files."""
     candidates = (
         ("unshare", "--mount"),
         (*AS_ROOT, "--mount"),
@@ -111,7 +113,7 @@ def network():
 
 @functools.cache
 def linked_networks():
-    """Network namespaces, linked with each other by shaped links. It has no words of its own."""
+    """Network namespaces that are connected by links of limited bandwidth. The result has no words."""
     script = (
         "ip link add one type veth peer name other && ip link add switch type bridge && "
         "tc qdisc add dev one root tbf rate 1gbit burst 64kb latency 100ms && nsenter --net=/proc/self/ns/net true"
@@ -124,7 +126,7 @@ def linked_networks():
 def another_user(program="true"):
     """Another user, who may run `program` and own a file."""
     words = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-    # By a shell, which has that user's rights: setpriv itself still finds programs as root does.
+    # A shell runs the program with the other user's rights; setpriv itself looks for programs as root.
     reason = attempt(*words, "sh", "-c", 'exec "$0" --version', program)
     if not reason:
         try:
@@ -137,7 +139,7 @@ def another_user(program="true"):
 
 @functools.cache
 def unreadable_programs():
-    """A program whose file cannot be read keeps its memory from others of its user, as from another user. No words."""
+    """Programs whose file cannot be read: other processes of the user may not read their memory. The result has no words."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             program = unreadable_copy(shutil.which("cat"), pathlib.Path(folder))
@@ -151,7 +153,7 @@ def unreadable_programs():
 
 
 def may_read(pid):
-    """Whether this user may look into the memory of a process."""
+    """Returns True if this user may read the memory of a process."""
     try:
         os.readlink(f"/proc/{pid}/fd/0")
     except PermissionError:
@@ -168,7 +170,7 @@ def unreadable_copy(program, folder):
 
 @functools.cache
 def debugger():
-    """Stops threads of other processes. No words."""
+    """Stopping threads of other processes. The result has no words."""
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
         try:
             threads.stop_thread(process.pid)
@@ -181,7 +183,7 @@ def debugger():
 
 @functools.cache
 def descriptors(count):
-    """This many open files of one process, children included: raises the limit of this process as far. No words."""
+    """`count` open files in a process: raises the limit of this process and its children. The result has no words."""
     own, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if resource.RLIM_INFINITY not in (own, most) and most < count:
         return Found(lacks=f"a process may open {most} files, and {count} are needed (ulimit -n)")
@@ -192,7 +194,7 @@ def descriptors(count):
 
 @functools.cache
 def slurm():
-    """Slurm with jobs of this user. No words."""
+    """A Slurm that runs jobs of this user. The result has no words."""
     import slurm as cluster
 
     try:
@@ -203,7 +205,7 @@ def slurm():
 
 
 def shared_memory():
-    """The size of /dev/shm. The MPIs use it; Syncopate does not. No words."""
+    """The size of /dev/shm, which both MPIs use and Syncopate does not. The result's words are the size."""
     try:
         size = os.statvfs("/dev/shm")
     except OSError as error:
@@ -212,7 +214,7 @@ def shared_memory():
 
 
 def surroundings():
-    """{what: found}, of everything that a test of this folder asks for."""
+    """Returns {what: found} for every privilege that a test of this folder requires."""
     return {
         "mounts of its own": mounts(),
         "mounts of its own on /dev/shm": mounts("/dev/shm"),

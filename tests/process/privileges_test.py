@@ -1,6 +1,7 @@
-"""Goal:   what a machine does not let a test do is found out in one line and at once, and nothing remains of the attempt.
-Method: the real attempts; the same with programs in their places that refuse as those of a container do; a Slurm of
-        which one daemon ends.
+"""Goal:   privileges.py finds out what a machine does not let a test do, gives the reason in one line and without a long
+        wait, and leaves nothing behind.
+Method: real attempts; attempts with stand-ins for system commands that refuse as in a container; a Slurm, one daemon of
+        which ends.
 """
 import os
 import pathlib
@@ -16,10 +17,10 @@ import slurm
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 REFUSES = 'echo "unshare: unshare failed: Operation not permitted" >&2; exit 1'
-# unshare of a chroot: it mounts nothing, but in the namespace of its caller.
+# Stand-in for `unshare` that makes no namespace, so that a mount would be visible outside.
 LEAKS = 'while [ "$1" != sh ]; do shift; done; for last; do :; done; touch "$last/mounted"'
 
-# slurmctld as far as a client waits for it.
+# Stand-in for slurmctld: it only listens at its port, for which a client waits.
 LISTENS = """\
 import os, re, signal, socket
 port = re.search(r"SlurmctldPort=(\\d+)", open(os.environ["SLURM_CONF"]).read())[1]
@@ -34,7 +35,7 @@ class Privileges(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def put_first(self, **programs):
-        """Puts shell scripts before the system's programs, until the test's end."""
+        """Puts shell scripts before the system's programs in PATH, until the end of the test."""
         for name, script in programs.items():
             (self.folder / name).write_text(f"#!/bin/sh\n{script}\n")
             (self.folder / name).chmod(0o755)
@@ -42,7 +43,7 @@ class Privileges(unittest.TestCase):
         os.environ["PATH"] = f"{self.folder}:{os.environ['PATH']}"
 
     def lack_of(self, find, *arguments):
-        found = find.__wrapped__(*arguments)  # not what an earlier test has found
+        found = find.__wrapped__(*arguments)  # without the cache of an earlier test
         self.assertEqual(found.words, ())
         with self.assertRaisesRegex(unittest.SkipTest, re.escape(found.lacks)):
             found.require()
@@ -66,7 +67,7 @@ class Privileges(unittest.TestCase):
         place = self.folder / "place"
         place.mkdir()
         self.assertEqual(self.lack_of(privileges.mounts, place), "no mounts of its own: what is mounted there is seen outside")
-        self.assertEqual(len((self.folder / "unmounted").read_text().splitlines()), 3)  # each candidate
+        self.assertEqual(len((self.folder / "unmounted").read_text().splitlines()), 3)  # one for each candidate
         self.assertEqual(list(place.iterdir()), [])
 
     def test_attempts_leave_nothing(self):
@@ -87,7 +88,7 @@ class Privileges(unittest.TestCase):
         self.assertEqual(done.stdout, "a process may open 64 files, and 65 are needed (ulimit -n)\n\n")
 
     def start_slurm(self, **programs):
-        """A Slurm of scripts; gives why it does not start."""
+        """Starts a Slurm whose daemons are scripts; returns the reason why it does not start."""
         run = f'for word; do case $word in --socket=*) touch "${{word#*=}}";; esac; done; exec sleep {slurm.LIMIT}'
         listen = f"exec {sys.executable} -c '{LISTENS}'"
         usual = {"munged": run, "slurmctld": listen, "slurmd": run, "sinfo": "exit 1"}

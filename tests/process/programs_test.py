@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   `syncopate run` ends the job, and all that its programs have started, when a program ends before the others
-        have found it, when the user interrupts, and when a program is refused.
-Method: c_interface.py and commands of the system as programs, some behind a shell.
+"""Goal:   `syncopate run` ends the job and all processes that its programs have started when a program ends before it
+        joins, when the user interrupts, and when a program is refused.
+Method: the programs are c_interface.py and system commands, some of them started by a shell.
 """
 import gzip
 import itertools
@@ -18,7 +18,7 @@ import jobs
 from live_view_test import Terminal
 
 PROGRAM = [sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "c_interface.py")]
-# Does the first thing as worker 1, and calls the program as the others.
+# Worker 1 runs the shell command that follows; then each worker runs the program behind it.
 AS_WORKER_1 = ["sh", "-c", 'test $SYNCOPATE_RANK = 1 && { eval "$0"; }; exec "$@"']
 
 
@@ -32,7 +32,7 @@ class ProgramsTest(jobs.JobTest):
 
 
 class EarlyEnds(ProgramsTest):
-    """A program that ends before it joins. The limit of the processes is far below that of the others' wait."""
+    """A program ends before it joins. The others must not wait for it until their own limit, which is far beyond LIMIT."""
 
     def first_of_three(self, action):
         done = self.run_programs("-n", 3, "--", *AS_WORKER_1, action, *PROGRAM, "join_or_say")
@@ -63,11 +63,11 @@ class EarlyEnds(ProgramsTest):
 
 
 class Interrupts(ProgramsTest):
-    """The grace of 10 s is over for none of these: a killed process would be reported by its end."""
+    """No program may need more than the 10 s after which the supervisor kills it; its report would name the killed one."""
 
     def start(self, *words, lines):
-        """Programs that say `lines` numbers in all before they wait; gives the job and the numbers. The launcher may have
-        reported the end of one before another one has begun."""
+        """Starts two programs and reads from them `lines` numbers in total; returns the job and the numbers. One program may
+        end before the other has begun."""
         process = subprocess.Popen(self.command("-n", 2, "--", *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True, cwd=self.folder)
         self.addCleanup(self.end, process)
@@ -111,7 +111,7 @@ class Interrupts(ProgramsTest):
     def test_a_program_that_saves_what_it_has_when_its_shell_has_gone(self):
         saves = "trap 'echo saved > saved-$SYNCOPATE_RANK; exit' TERM; echo $$; while :; do sleep 0.05; done"
         process, _ = self.start("sh", "-c", 'sh -c "$0"; true', saves, lines=2)
-        errors = self.interrupt(process, signal.SIGTERM, status=0)  # that of the programs, which handle the signal
+        errors = self.interrupt(process, signal.SIGTERM, status=0)  # the status of the programs, which handle SIGTERM
         self.assertIn("SIGTERM has gone to 2 programs with handlers for it", errors)
         self.assertEqual(sorted(name for name in os.listdir(self.folder) if "saved" in name), ["saved-0", "saved-1"])
 
@@ -183,7 +183,7 @@ class OneJobAfterAnother(ProgramsTest):
 
 
 class PlainVariables(ProgramsTest):
-    """Two processes whose environment has RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT alone."""
+    """Two processes that have only RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in their environment."""
 
     def outputs(self, *words, **more):
         variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(os.getpid()), **more}
@@ -199,7 +199,7 @@ class PlainVariables(ProgramsTest):
         self.assertEqual(len(os.listdir(self.folder / "runs")), 1)
 
     def test_on_several_hosts_are_refused_at_once(self):
-        words = "has started 1 of 2 ranks on this host, and these ranks find each other on one host alone"
+        words = "has started 1 of 2 ranks on this host, but these ranks find each other only on one host"
         for output in self.outputs("join_or_say", LOCAL_WORLD_SIZE="1"):
             self.assertEqual(output, f"status 2: a launcher that sets MASTER_ADDR {words}: start them by `syncopate run` on "
                                      "one host\n")
@@ -240,7 +240,7 @@ class LiveView(ProgramsTest):
 
 
 class Refusals(ProgramsTest):
-    """Each is one line, and starts nothing."""
+    """Each refusal is one line, and nothing is started."""
 
     def test_what_cannot_be_meant(self):
         (self.folder / "old").mkdir()
@@ -307,7 +307,7 @@ class DifferentCollectives(ProgramsTest):
             "1 of the group: worker 0 calls allreduce of 4 float32 (sum), worker 1 broadcast of 32 bytes with root 0")
 
     def test_of_one_that_has_gone_on(self):
-        self.assert_refused_on_all(  # the root of a broadcast waits for nobody
+        self.assert_refused_on_all(  # the root of a broadcast does not wait, so it goes on to the barrier
             ("broadcast,barrier", "float64,barrier"),
             "1 of the group: worker 0 calls broadcast of 32 bytes with root 0, worker 1 allreduce of 4 float64 (sum)")
 
@@ -320,7 +320,7 @@ class DifferentCollectives(ProgramsTest):
         with subprocess.Popen(self.command("-n", 2, "--", *PROGRAM, "wait_for_one"), stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, cwd=self.folder) as job:
             said = job.stderr.readline()
-            with open(self.folder / "waited", "w", encoding="ascii"):  # whatever it said, worker 1 waits for this
+            with open(self.folder / "waited", "w", encoding="ascii"):  # lets worker 1 leave
                 _, errors = job.communicate(timeout=jobs.LIMIT)
         self.assertRegex(said, r"worker 0\] status \d+: barrier: waited \d+\.\d s for rank 1 \(pid \d+ on \S+\)$")
         self.assertEqual(job.returncode, 0, errors)

@@ -1,4 +1,4 @@
-"""A node that speaks the wire protocol by hand, so that tests can send invalid messages."""
+"""A node that encodes the wire protocol itself, so that tests can send invalid messages."""
 import socket
 import struct
 
@@ -17,7 +17,7 @@ def varint(value):
 
 
 def message(fields):
-    """A protobuf message of numbers, texts and messages, by their field numbers."""
+    """Encodes a protobuf message; `fields` maps field numbers to numbers, texts or encoded messages."""
     encoded = b""
     for number, value in fields.items():
         if isinstance(value, int):
@@ -54,7 +54,7 @@ class RawNode:
         return data
 
     def receive(self):
-        """The kind and the payload of the next frame."""
+        """Returns the kind and the payload of the next frame."""
         _, _, kind, _, _, length = struct.unpack("<4sHHIIQ", self.receive_exactly(24))
         return kind, self.receive_exactly(length)
 

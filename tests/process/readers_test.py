@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Goal:   nobody who reads the events of a job, or does not, holds it: neither its coordinator nor its supervisor
-        waits; statuses are dropped, and all other events come when the reader returns.
-Method: fake_job.cpp, whose standard output is a pipe that the test does not read, made so small that it is full
-        at once. Pauses are what is tested; all else is waited for.
+"""Goal:   a reader that stops reading a job's events does not block the job: neither its coordinator nor its supervisor
+        waits; statuses are dropped, and all other events arrive when the reader reads again.
+Method: fake_job.cpp writes to a small pipe that the test does not read, so that it is soon full. The test sleeps only for
+        the pauses that it tests.
 """
 import fcntl
 import json
@@ -22,10 +22,10 @@ class Readers(unittest.TestCase):
         return fake_jobs.Job(command, {"SYNCOPATE_FAKE_JOB": kind}, **options)
 
     def leave_unread(self, job):
-        """Waits for the first event, and leaves unread what comes in a second: more than its pipe holds."""
+        """Waits for the first event, and then reads nothing for a second, in which the pipe fills."""
         fcntl.fcntl(job.process.stdout.fileno(), fcntl.F_SETPIPE_SZ, 8192)
         select.select([job.process.stdout], [], [], fake_jobs.LIMIT_SECONDS)
-        time.sleep(1)  # 20 events of 2 kB
+        time.sleep(1)  # the job writes 20 events of 2 kB
 
     def wait_for_notice(self, job, words):
         self.assertTrue(select.select([job.process.stderr], [], [], 20)[0], "the supervisor is blocked")
@@ -75,7 +75,7 @@ class Readers(unittest.TestCase):
             stat = pathlib.Path(f"/proc/{job.process.pid}/stat")
             while stat.read_text(encoding="ascii").rsplit(")", 1)[1].split()[0] != "T":
                 pass
-            time.sleep(3)  # for 60 events, more than a pipe holds
+            time.sleep(3)  # the job writes 60 events, more than a pipe holds
             os.kill(coordinator, signal.SIGTERM)
             self.assertTrue(select.select([ended], [], [], 20)[0], "the coordinator is blocked")
             os.close(ended)

@@ -1,6 +1,6 @@
-"""Goal: the files of a run suffice to check it: its first step can be recomputed from its checkpoints, optimizer state
-is stored by parameter under torch's names, and the logs have the time of each worker by phase.
-Method: small jobs of LeNet-5 and the MLP, in real processes; Python recomputes their sums."""
+"""Goal: a user can check a run by its files: its first step can be recomputed from its checkpoints, optimizer state is
+stored for each parameter under torch's names, and the logs have the time of each worker by phase.
+Method: small jobs of LeNet-5 and the MLP in real processes; the test recomputes their steps in Python."""
 import json
 import struct
 import unittest
@@ -13,13 +13,13 @@ LENET5 = {"conv1.weight": (6, 1, 5, 5), "fc3.bias": (10,)}
 
 
 def tensors_of(path):
-    """Metadata, and each tensor's shape and values."""
+    """Returns the metadata, and each tensor's shape and values."""
     metadata, tensors = read_safetensors(path)
     return metadata, {name: (shape, struct.unpack(f"<{len(data) // 4}f", data)) for name, (shape, data) in tensors.items()}
 
 
 def distance(found, expected):
-    """The distance, relative to the norm of the expected vector."""
+    """Returns the distance relative to the norm of the expected vector."""
     squares = sum((one - other) ** 2 for one, other in zip(found, expected, strict=True))
     return (squares / sum(value**2 for value in expected)) ** 0.5
 

@@ -1,6 +1,6 @@
 """Goal: bad input ends with one clear line and exit status 2, before anything is written.
-Method: damaged datasets, impossible clusters, folders in use, a full disk; damaged checkpoints, of which the last whole
-one is taken."""
+Method: damaged datasets, impossible clusters, folders in use, a full disk; damaged checkpoints, from which a job resumes at
+the last undamaged one."""
 import gzip
 import json
 import signal
@@ -22,7 +22,7 @@ def idx_labels(labels, magic=0x801):
 
 
 def checksums(content):
-    """The checksum in a checkpoint, and that of its content, computed as the page on checkpoints says."""
+    """Returns the checksum that a checkpoint holds, and the one computed from its content as its documentation says."""
     end = 8 + struct.unpack("<Q", content[:8])[0]
     header = json.loads(content[8:end])
     written = header["__metadata__"].pop("crc32")
@@ -132,7 +132,7 @@ class Refusals(JobTest):
         self.assert_resume_refused("is not a whole safetensors file", "has no checkpoint")
 
     def assert_resume_refused(self, *texts, options=()):
-        """And the run is as it was."""
+        """Asserts that a resume is refused and leaves the files of the run unchanged."""
         run = self.folder / "run"
         files = ["config.toml", "evaluations.jsonl", "summary.json"]
         before = [(run / name).read_bytes() for name in files]
@@ -169,7 +169,7 @@ class Refusals(JobTest):
         disk = self.folder / "disk"
         disk.mkdir()
         copy = self.folder / "copy"
-        # A separate disk, in a mount namespace that ends with the job; the script copies its content out.
+        # The disk is a tmpfs in a mount namespace that ends with the job, so the script copies its content.
         script = (
             f"mount -t tmpfs -o size=400k tmpfs {disk} && {SYNCOPATE} train --network lenet5 "
             f"--data synthetic --workers 2 --max-steps 2 --run-dir {disk}/run; status=$?; "
@@ -180,7 +180,7 @@ class Refusals(JobTest):
         )
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("No space left on device", done.stderr)
-        # The checkpoint of round 0 has no optimizer state, so it fitted.
+        # The checkpoint of round 0 has no optimizer state, so it fits on the disk.
         (first,) = (copy / "run" / "checkpoints").iterdir()
         self.assertEqual(read_safetensors(first)[0]["round"], "0")
         self.assertTrue((copy / "run" / "config.toml").exists())

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Goal:   the same training has the same result in a program in C++, in a script in Python, and by `syncopate train`,
-        under every scheme.
-Method: examples/dist_mnist, its twin in Python, and its network in a file, on the first images of Fashion-MNIST.
-        Parameters of the twin and of `train` are compared one by one; of the program in C++ the sum that it prints.
-        Where the order of updates or the number of steps of a round depends on time, a job has one worker.
+"""Goal:   the same training has the same result in a C++ program, in a Python script, and by `syncopate train`, under every
+        scheme.
+Method: examples/dist_mnist, the same program in Python, and `syncopate train` with its network in a file train on the first
+        images of Fashion-MNIST. The test compares each parameter of the script with that of `train`, and the sum that the
+        C++ program prints. A job has one worker if the order of updates or the steps of a round depend on time.
 """
 import array
 import json
@@ -25,10 +25,10 @@ DIST_MNIST = os.environ["SYNCOPATE_DIST_MNIST"]
 PYTHON = os.environ["SYNCOPATE_PYTHON"]
 LOOP = pathlib.Path(__file__).with_name("dist_mnist_loop.py")
 MODULES = pathlib.Path(__file__).parents[2] / "python"
-EPOCHS, IMAGES = 2, 192  # six steps: rounding differs, and each step makes its differences several times larger
+EPOCHS, IMAGES = 2, 192  # only six steps: each step makes differences by rounding several times larger
 STEPS = EPOCHS * IMAGES // 64
 OPTIMIZERS = ("optimizer.", "outer.", "server.", "worker.")  # prefixes of optimizer state in checkpoints
-REPEATABLE = {  # by scheme, its jobs that repeat: workers and options
+REPEATABLE = {  # for each scheme, jobs whose result is reproducible: workers and options
     "ssgd": [(2, ()), (2, ("--aggregate", "server", "--servers", 1))],
     "local-sgd": [(2, ("--local-steps", 2))],
     "diloco": [(2, ("--local-steps", 2))],
@@ -54,19 +54,19 @@ class SameTraining(jobs.JobTest):
         return done.stderr
 
     def in_cpp(self, *options):
-        """The sum of the absolute values of all parameters."""
+        """Runs the C++ program; returns the sum of the absolute values of all parameters."""
         output = self.program(jobs.SYNCOPATE, "run", *options, "--run-dir", self.new_folder("cpp"), "--", DIST_MNIST,
                               mnist_files.folder(), EPOCHS, IMAGES)
         return float(re.search(r"worker 0 of \d: sum of weights (\S+)", output)[1])
 
     def in_python(self, *options):
-        """The parameters by their names."""
+        """Runs the Python script; returns the parameters by name."""
         self.program(jobs.SYNCOPATE, "run", *options, "--run-dir", self.new_folder("python"), "--", *self.server.python, LOOP,
                      "train", mnist_files.folder(), EPOCHS, IMAGES, "parameters.json")
         return json.loads((self.folder / "parameters.json").read_text())
 
     def by_train(self, workers, *options):
-        """The parameters by their names."""
+        """Runs `syncopate train`; returns the parameters by name."""
         run_dir = self.new_folder("train")
         done = self.train("--network", self.folder / "net.pt", "--data", "fashion-mnist", "--data-dir",
                           self.folder / "images", "--workers", workers, "--batch-size", 64 // workers,
@@ -78,7 +78,7 @@ class SameTraining(jobs.JobTest):
                 if not name.startswith(OPTIMIZERS)}
 
     def new_folder(self, of):
-        """The name of a run folder that does not exist yet."""
+        """Returns the name of a run folder that does not exist yet."""
         return f"{of}-{len(list(self.folder.iterdir()))}"
 
     def first_images(self):

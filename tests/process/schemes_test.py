@@ -1,5 +1,5 @@
-"""Goal: every scheme trains from the command line with its defaults, reports the status of its gradients, and
-resumes; divergent training ends with an error that names the worker instead of continuing with NaN.
+"""Goal: every scheme trains from the command line with its defaults, reports its aggregate and the figures of its servers,
+and resumes; divergent training ends with an error that names the worker instead of continuing with NaN.
 Method: short jobs of real processes on synthetic data."""
 import json
 import subprocess
@@ -58,7 +58,7 @@ class Schemes(JobTest):
 
     def test_racy_nbssgd_refuses_an_allreduce(self):
         done = self.train(*SMALL, "--scheme", "nbssgd", "--commit", "racy", "--aggregate", "ring")
-        self.assert_refused(done, "--aggregate", "--commit racy takes --aggregate server alone")
+        self.assert_refused(done, "--aggregate", "--commit racy takes only --aggregate server")
 
     def test_servers_share_sums_of_ssgd(self):
         done = self.train(*SMALL, "--aggregate", "server", "--servers", "2", "--max-steps", "20")

@@ -10,5 +10,5 @@ def maps_of(pid):
 
 
 def segments_of(*pids):
-    """The inodes of the segments that these processes have mapped."""
+    """Returns the inodes of the segments that these processes have mapped."""
     return {line.split()[4] for pid in pids for line in maps_of(pid) if "memfd:syncopate" in line}

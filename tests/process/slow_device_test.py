@@ -1,7 +1,7 @@
 """Goal: in every synchronous scheme, workers wait for a device whose mini-batch takes longer than the wait limit; a device
-that hangs ends the job, with its name.
-Method: real processes with a wait limit of 1 s, a device of 3 s for a mini-batch beside one of 0.05 s, and a device
-that stands still for a while."""
+that hangs ends the job, with an error that names its worker.
+Method: real processes with a wait limit of 1 s on emulated devices: mini-batches of 3 s beside mini-batches of 0.05 s, and
+a device that hangs for a while."""
 import re
 import unittest
 
@@ -17,7 +17,7 @@ name = "slow"
 seconds_per_batch = 3.0
 """
 
-# From the eighth second on, one device stands still for the longest time that a cluster file allows.
+# From the eighth second on, one device hangs for the longest time that a cluster file allows.
 STANDING_STILL = """
 name = "still"
 [[devices]]
@@ -40,7 +40,7 @@ class SlowDevices(JobTest):
         return [*JOB, "--cluster", path]
 
     def assert_train_with_the_slow_one(self, **options):
-        """Jobs of these options, by their run folders, all at the same time: their devices are computed."""
+        """Runs jobs with these options, by run folder, at the same time. Emulated devices need hardly any processor."""
         jobs = {run_dir: self.start(*self.options_on(FAST_AND_SLOW, run_dir), *own, run_dir=run_dir)
                 for run_dir, own in options.items()}
         for run_dir, job in jobs.items():
@@ -53,7 +53,7 @@ class SlowDevices(JobTest):
             self.assertEqual(self.summary(run_dir)["samples"], fast["samples"] + slow["samples"])
 
     def test_each_kind_of_scheme_waits_for_the_slow_one(self):
-        """`identity_tests` has all schemes and aggregates, in the simulator."""
+        """`identity_tests` covers all schemes and aggregates in the simulator."""
         self.assert_train_with_the_slow_one(
             ssgd=["--scheme", "ssgd", "--max-steps", "2"],
             server=["--scheme", "ssgd", "--aggregate", "server", "--max-steps", "2"],

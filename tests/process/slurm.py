@@ -1,4 +1,4 @@
-"""A private Slurm: four virtual nodes on this machine, on loopback, in a folder that is removed with it."""
+"""A private Slurm with four virtual nodes on this machine, on loopback. Its files are in a temporary folder."""
 import os
 import pathlib
 import shutil
@@ -10,7 +10,7 @@ import unittest
 
 from jobs import JobTest
 
-LIMIT = 60  # seconds in which a daemon must start
+LIMIT = 60  # seconds after which a daemon must have started
 NODES = 4
 CPUS = 8  # of each virtual node
 
@@ -44,16 +44,16 @@ NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last
 PartitionName=all Nodes=ALL Default=YES State=UP
 """
 
-# Nothing here uses cgroups, but without a choice of theirs, slurmd refuses to start where none are mounted.
+# This Slurm does not use cgroups, but if none are mounted, slurmd starts only with an explicit choice of their version.
 CGROUPS = "CgroupPlugin=cgroup/v1\n"
 
 
 class Unavailable(Exception):
-    """Slurm does not start on this machine; says why in one line."""
+    """Raised if Slurm does not start on this machine; its message is one line that says why."""
 
 
 def free_ports(count):
-    """Consecutive ports that are all free at this moment."""
+    """Returns the first of `count` consecutive ports that are free at this moment."""
     for first in range(21000, 29000, count):
         probes = [socket.socket() for _ in range(count)]
         try:
@@ -69,14 +69,14 @@ def free_ports(count):
 
 
 def complaint_in(path):
-    """What a daemon that cannot start writes: what is fatal, else its first error, else its last line."""
+    """Returns the line that says why a daemon cannot start: its first fatal error, else its first error, else its last line."""
     lines = path.read_text(errors="replace").splitlines() if path.exists() else []
     worst = [line for line in lines if "fatal:" in line] or [line for line in lines if "error:" in line] or lines[-1:]
     return worst[0].strip() if worst else "nothing"
 
 
 class Slurm:
-    """The cluster, for use as `with Slurm() as slurm: slurm.run("srun", …)`."""
+    """The cluster; use it as `with Slurm() as slurm: slurm.run("srun", …)`."""
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="syncopate-slurm-"))
@@ -152,7 +152,7 @@ class Slurm:
         return self.folder / f"{program}-{number}.out"
 
     def is_idle(self):
-        """Nodes that slurmctld has refused stay out."""
+        """Returns True once all nodes are idle. Errors: Unavailable if slurmctld has refused a node."""
         if not self.answers():
             return False
         listed = self.run("sinfo", "--noheader", "--format=%T %D %E").stdout.splitlines()
@@ -163,12 +163,12 @@ class Slurm:
         return [node[:2] for node in nodes] == [["idle", str(NODES)]]
 
     def answers(self):
-        """Without slurmctld, Slurm's commands wait for it long after it has ended."""
+        """Returns True if slurmctld listens. Slurm's commands would wait for a slurmctld that has ended."""
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def wait_for_start(self, what, happens):
-        """Waits while all daemons run, which else would be waited for in vain."""
+        """Waits until `happens()`. Errors: Unavailable if a daemon ends in the meantime or the limit passes."""
         deadline = time.monotonic() + LIMIT
         while not happens():
             self.require_daemons()
@@ -197,7 +197,7 @@ class Slurm:
         )
 
     def run(self, *command, limit=120, **more):
-        """Runs a command of Slurm to its end."""
+        """Runs a Slurm command to its end."""
         return subprocess.run(
             [str(word) for word in command],
             env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -205,7 +205,7 @@ class Slurm:
         )
 
     def state_of(self, job):
-        """The state of a job: "COMPLETED", "FAILED", …"""
+        """Returns the state of a job: "COMPLETED", "FAILED", …"""
         shown = self.run("scontrol", "--oneliner", "show", "job", job).stdout
         return next((word.split("=")[1] for word in shown.split() if word.startswith("JobState=")), "UNKNOWN")
 

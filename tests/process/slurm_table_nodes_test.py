@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   the sbatch file of NBSSGD gives the table over several nodes; hogwild, which needs one node, is dropped or finds it.
-Method: a real Slurm of four virtual nodes, whose daemons and jobs are of the user who runs the test; real jobs.
+"""Goal:   examples/nbssgd.sbatch makes its table on several nodes; hogwild, which needs a single node, is dropped or runs
+        on one.
+Method: real jobs on a private Slurm of four virtual nodes, whose daemons and jobs run as the user of the test.
 """
 import unittest
 

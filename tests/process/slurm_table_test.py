@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Goal:   a user of Slurm gets the table of NBSSGD by one sbatch file.
-Method: a real Slurm of four virtual nodes, whose daemons and jobs are of the user who runs the test; real jobs.
+"""Goal:   a user of Slurm gets the table of NBSSGD by submitting examples/nbssgd.sbatch.
+Method: real jobs on a private Slurm of four virtual nodes, whose daemons and jobs run as the user of the test.
 """
 import unittest
 

@@ -1,4 +1,4 @@
-"""What tests of the table that examples/nbssgd.sbatch makes have in common."""
+"""Base class of the tests of the table that examples/nbssgd.sbatch makes."""
 import pathlib
 import re
 
@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 class SlurmTableTest(SlurmJobTest):
     def experiment(self, *options, mpi="pmix"):
-        """Runs examples/nbssgd.sbatch; gives how the job ended, its log, and the schemes that the table has."""
+        """Runs examples/nbssgd.sbatch; returns the final state of the job, its log, and the schemes in the table."""
         log = self.folder / "log"
         done = self.slurm.run(
             "sbatch", "--parsable", f"--output={log}", f"--chdir={self.folder}", *options,

@@ -1,5 +1,5 @@
-"""Goal:   ranks of srun train over MPI and over sockets, end together, and resume where they were asked to end.
-Method: a real Slurm of four virtual nodes, whose daemons and jobs are of the user who runs the test; real jobs.
+"""Goal:   ranks that srun starts train over MPI and over sockets, end together, and resume after they were asked to end.
+Method: real jobs on a private Slurm of four virtual nodes, whose daemons and jobs run as the user of the test.
 """
 import contextlib
 import json
@@ -14,7 +14,7 @@ import mnist_files
 from jobs import SYNCOPATE
 from slurm import SlurmJobTest
 
-PYTHON = os.environ.get("SYNCOPATE_PYTHON", "/usr/bin/python3")  # that has torch
+PYTHON = os.environ.get("SYNCOPATE_PYTHON", "/usr/bin/python3")  # an interpreter that has torch
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SMALL = ["--network", "mlp", "--data", "synthetic"]
 
@@ -43,7 +43,7 @@ class SlurmTest(SlurmJobTest):
         self.assertIn("4 ranks of MPICH", done.stdout + done.stderr)
 
     def test_ranks_of_one_host_train_without_an_mpi(self):
-        # On busy processors its first rounds may have most of two epochs.
+        # On busy processors the first rounds of esync may have most of two epochs, hence ten.
         done = self.srun(*SMALL, "--epochs", "10", "--scheme", "esync", mpi="none", tasks=4)
         self.assert_trained(done, "esync", 4)
         self.assertIn("4 ranks, started by srun", done.stdout + done.stderr)
@@ -75,7 +75,7 @@ class SlurmTest(SlurmJobTest):
         train = " ".join([SYNCOPATE, "train", *SMALL, "--quiet", "--max-steps", "2", "--run-dir", f"{self.folder}/run"])
         os.write(own, f"{train}; env --unset=SLURM_STEP_ID {train} --workers 2; exit\n".encode())
         said = b""
-        with contextlib.suppress(OSError):  # the shell has gone
+        with contextlib.suppress(OSError):  # read fails once the shell has ended
             while part := os.read(own, 4096):
                 said += part
         self.assertIn(b"this shell is the first of 2 tasks of `srun --pty`", said)

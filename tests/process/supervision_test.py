@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Goal:   a job ends as a whole: with the right exit status, one clear line, and no process left over.
-Method: the real command line and supervisor over processes that train nothing (fake_job.cpp), ended in
-        every possible way. The test waits for processes by pidfd, never by time.
+Method: the real command line and supervisor run processes that train nothing (fake_job.cpp) and end in
+        every possible way. The test waits for the end of processes by pidfd, never for a fixed time.
 """
 import json
 import os

@@ -1,5 +1,5 @@
-"""Goal: a job runs with little: one processor, no home, a read-only home, no IPv6.
-Method: short real jobs, started with each of these taken away, which end as usual."""
+"""Goal: a job runs in a restricted environment: one processor, no home, a read-only home, no IPv6.
+Method: short real jobs under one restriction each, which must end as usual."""
 import os
 import unittest
 

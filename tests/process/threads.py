@@ -5,7 +5,7 @@ import pathlib
 import threading
 
 PTRACE_SEIZE, PTRACE_INTERRUPT = 0x4206, 0x4207
-WALL = 0x40000000  # waitpid: also for threads
+WALL = 0x40000000  # makes waitpid wait for threads, too
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
@@ -19,17 +19,17 @@ def ptrace(request, thread):
 
 
 def threads_of(pid):
-    """{thread id: name}. The name of the main thread is that of the program."""
+    """Returns {thread id: name}. The main thread has the name of the program."""
     tasks = pathlib.Path(f"/proc/{pid}/task")
     return {int(task.name): (task / "comm").read_text(encoding="ascii").strip() for task in tasks.iterdir()}
 
 
 def stop_thread(thread):
-    """Stops the thread for as long as its process and this one live."""
+    """Stops the thread until its process or this one ends."""
     ptrace(PTRACE_SEIZE, thread)
     ptrace(PTRACE_INTERRUPT, thread)
     os.waitpid(thread, WALL)
-    # The parent of a process learns of its end only after this one has.
+    # The kernel reports the end of a traced process to its parent only after the tracer, this process, has waited for it.
     threading.Thread(target=take_end, args=[thread], daemon=True).start()
 
 

@@ -1,7 +1,7 @@
-"""Goal: TensorBoard and Perfetto read what a run leaves: event files by their format, and a trace whose slices, arrows
-and instants are consistent; of a job that is killed, `syncopate trace` makes the trace later.
-Method: a job in virtual time and a real one; readers of this test, which share no code with the writers. TensorBoard
-itself reads the event file, too, where the Python of these tests has it (pip install tensorboard)."""
+"""Goal: TensorBoard and Perfetto can read the files of a run: event files follow their format, and the slices, arrows and
+instants of the trace are consistent; `syncopate trace` makes the trace of a job that was killed.
+Method: a job in virtual time and a real one; the test parses the files independently of the code that writes them. If the
+Python of these tests has TensorBoard (pip install tensorboard), that reads the event file, too."""
 import gzip
 import json
 import os
@@ -13,9 +13,9 @@ import unittest
 from jobs import SMALL, SYNCOPATE, JobTest, descendants, wait_until_gone
 
 PYTHON = os.environ["SYNCOPATE_PYTHON"]
-DEBIANS_PYTHON = "/usr/bin/python3"  # for which Debian has no TensorBoard
+DEBIANS_PYTHON = "/usr/bin/python3"  # Debian has no TensorBoard for it
 
-# Prints {tag: [[step, value], ...]} of a folder; 0 keeps every value.
+# Prints {tag: [[step, value], ...]} of the event files in a folder. The size guidance 0 keeps every value.
 READ_BY_TENSORBOARD = """
 import json, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -46,7 +46,7 @@ def masked_crc32c(data):
 
 
 def records(path):
-    """The records of a TFRecord file, checked."""
+    """Yields the records of a TFRecord file and checks their checksums."""
     data = path.read_bytes()
     while data:
         (length,) = struct.unpack("<Q", data[:8])
@@ -58,7 +58,7 @@ def records(path):
 
 
 def fields(message):
-    """Number and value of each field of a protobuf message."""
+    """Yields the number and the value of each field of a protobuf message."""
     at = 0
 
     def varint():

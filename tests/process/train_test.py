@@ -1,6 +1,6 @@
-"""Goal: a job follows its options, writes the documented files, repeats from its own configuration, and resumes
-from a checkpoint without a difference to an uninterrupted job.
-Method: small jobs on synthetic data; results compared bit for bit."""
+"""Goal: a job follows its options and writes the documented files; the configuration that it writes repeats it, and a job
+that resumes from a checkpoint ends as an uninterrupted one.
+Method: small jobs on synthetic data; the test compares results bit for bit."""
 import json
 import subprocess
 import unittest

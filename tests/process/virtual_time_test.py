@@ -14,7 +14,7 @@ JOB = ["--virtual-time", "--cluster", PAPER, "--network", "lenet5", "--data", "s
 
 
 def without_place(summary):
-    """The summary without its run folder. The names of compared folders must have one length: messages hold
+    """Returns the summary without its run folder. Compared folders must have names of equal length, since messages contain
     the paths of checkpoints."""
     return {name: value for name, value in summary.items() if name != "run_dir"}
 
@@ -40,7 +40,7 @@ class VirtualTime(JobTest):
         workers = self.summary()["workers"]
         steps = [worker["steps"] for worker in workers]
         self.assertGreater(min(steps[:4]), 5)
-        # The samples are complete before the slow devices have ended their first step.
+        # The fast devices train on all samples before the slow ones end their first step.
         self.assertEqual(steps[4:], [0, 0])
         self.assertEqual([worker["cancelled_steps"] for worker in workers[4:]], [1, 1])
 
@@ -72,7 +72,7 @@ class VirtualTime(JobTest):
         self.assertEqual(
             read_safetensors(self.checkpoints("whole")[-1])[1], read_safetensors(self.checkpoints("cut")[-1])[1]
         )
-        # Each of the two measures its links once, for some milliseconds.
+        # The job and its resumption each measure the links, which takes some milliseconds.
         self.assertAlmostEqual(self.summary("cut")["training_seconds"], 6 * 3.5, delta=0.03)
 
     def test_the_user_ends_it_with_a_checkpoint(self):

@@ -1,4 +1,4 @@
-"""Training scripts for accelerate_test.py: accelerate_scripts.py NAME [ARGUMENT...]. Each prints what it has found."""
+"""Training scripts for accelerate_test.py: accelerate_scripts.py NAME [ARGUMENT...]. Each prints its results."""
 import safetensors.torch
 import scripts
 import torch
@@ -17,7 +17,7 @@ def loader(job, batch_size):
 
 
 def whole_batch(scheme="ssgd", made_by="block"):
-    """Each step takes the whole dataset."""
+    """Trains with the whole dataset in each step."""
     job = syncopate.init(scheme)
     _, _, network, data = loader(job, scripts.SAMPLES)
     accelerator = Accelerator()
@@ -35,7 +35,7 @@ def whole_batch(scheme="ssgd", made_by="block"):
 
 
 def clipped():
-    """The same in steps of two batches each, whose gradient is clipped, under a schedule."""
+    """Trains in steps of two accumulated batches, with clipped gradients and a schedule."""
     job = syncopate.init("ssgd")
     _, _, network, data = loader(job, scripts.SAMPLES // 2)
     accelerator = Accelerator(gradient_accumulation_steps=2)
@@ -57,7 +57,7 @@ def clipped():
 
 
 def learns(scheme):
-    """The block joins the job; workers take different numbers of steps, and test at the end of each epoch."""
+    """The block `rounds` joins the job itself. Workers take different numbers of steps, and test after each epoch."""
     points, labels, network = scripts.problem()
     accelerator = Accelerator()
     model, optimizer = accelerator.prepare(network, torch.optim.SGD(network.parameters(), lr=0.1))
@@ -76,7 +76,7 @@ def learns(scheme):
 
 
 def saved():
-    """What files that Accelerate's savers write in the block lack of the weights, of which two are one tensor."""
+    """Saves the model by Accelerate in the block, and prints the weights that each file lacks. Two weights are one tensor."""
     job = syncopate.init("ssgd")
     points, labels, inner = scripts.problem()
     network = torch.nn.ModuleDict({"first": inner, "norm": torch.nn.BatchNorm1d(3), "again": torch.nn.Linear(6, 8)})
@@ -99,7 +99,7 @@ def saved():
 
 
 def leaves_an_epoch():
-    """The samples of each epoch, of which the first one is left early."""
+    """Leaves the first epoch early; prints the samples of each epoch."""
     job = syncopate.init("ssgd")
     dataset = torch.utils.data.TensorDataset(torch.arange(50))
     data = Accelerator().prepare(job.partition_dataset(dataset, batch_size=8))
@@ -114,8 +114,8 @@ def leaves_an_epoch():
 
 
 def skips(processes):
-    """The samples of three epochs of a loader with processes, of which the second one begins behind two batches; and what
-    the job knows of its place behind them, and within the third one."""
+    """Runs three epochs of a loader with `processes` processes, and skips two batches of the second epoch. Prints the samples,
+    the position that the job has after each epoch and within the fourth, and the weights of the batches."""
     job = syncopate.init("ssgd")
     dataset = torch.utils.data.TensorDataset(torch.arange(50))
     data = job.partition_dataset(dataset, batch_size=8, num_workers=int(processes))
@@ -150,7 +150,7 @@ def disabled():
 
 
 def one_word():
-    """Without a scheme: Accelerate divides the data and takes DistributedDataParallel over the group that is there."""
+    """Uses no scheme: Accelerate divides the data and wraps the model in DistributedDataParallel over the existing group."""
     torch.distributed.init_process_group("syncopate")
     points, labels, network = scripts.problem()
     data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(points, labels), batch_size=scripts.SAMPLES // 2)
@@ -166,7 +166,7 @@ def one_word():
 
 
 def several_processes():
-    """Accelerate has made a process group of its own."""
+    """Calls `rounds` although Accelerate has made a process group of its own."""
     accelerator = Accelerator(cpu=True)
     _, _, network = scripts.problem()
     rounds(accelerator=accelerator, model=network, optimizer=scripts.sgd(network))

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   a script of Accelerate trains in a block `rounds` as one process with the whole batch would.
-Method: accelerate_scripts.py under `syncopate run`, compared with torch in this process. Beside
-        torch 1, as Debian has it, only the message that says what is missing.
+"""Goal:   an Accelerate script trains in a block `rounds` as one process with the whole batch would.
+Method: accelerate_scripts.py under `syncopate run`, compared with torch in this process. With torch 1,
+        which Debian has, the test only checks the message that says what is missing.
 """
 import importlib.util
 import json
@@ -52,7 +52,7 @@ if TORCH >= (2, 0):
 
         def test_accelerates_savers_write_all_weights(self):
             for facts in self.said("saved"):
-                self.assertEqual(facts["lacks"], [["again.weight"]] * 2)  # which is first.0.weight
+                self.assertEqual(facts["lacks"], [["again.weight"]] * 2)  # saved as first.0.weight, the same tensor
                 self.assertTrue(facts["restored"])
 
         def test_an_epoch_that_a_script_leaves_early(self):
@@ -73,7 +73,7 @@ if TORCH >= (2, 0):
                     self.assertEqual(sorted(last), list(range(50)))
                     self.assertEqual(facts["places"], [1, 2, 3, [3, 1]])
                     sizes = [8, 8, 8, 8, 8, 8, 2]
-                    self.assertEqual(facts["weights"], [*sizes, *[None] * 5, *sizes])  # the job sees no batches of others
+                    self.assertEqual(facts["weights"], [*sizes, *[None] * 5, *sizes])  # the job does not see the batches of Accelerate's loader
                     self.assertEqual(facts["prepared"], 34)
 
         def test_a_block_that_is_not_enabled(self):

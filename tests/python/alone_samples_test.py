@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   samplers and loaders of a job of one process: each epoch, the place of an earlier job, breaks and looks.
-Method: jobs of this process.
+"""Goal:   samplers and loaders yield the right samples in a job of one process: in each epoch, when the script resumes an
+        earlier job, leaves an epoch early, or looks at a batch before it trains.
+Method: jobs that consist of this process only.
 """
 import types
 import unittest
@@ -48,7 +49,7 @@ class Samples(AloneTest):
         begun = next(steps)
         sampler.set_epoch(0)
         self.assertEqual((sampler.epoch, len(sampler)), (0, 7))
-        self.assertEqual(sorted(sum(steps, begun)), list(range(50)))  # asking for the length has moved nothing
+        self.assertEqual(sorted(sum(steps, begun)), list(range(50)))  # `len` has not moved the sampler
         self.assertEqual(sampler.epoch, 1)
         sampler.set_epoch(3)
         self.assertEqual((sampler.epoch, len(sampler)), (3, 7))
@@ -62,7 +63,7 @@ class Samples(AloneTest):
     def test_a_sampler_goes_on_at_the_place_of_an_earlier_job(self):
         sampler = self.job.sampler(range(50), 8)
         counted = [list(sampler) for _ in range(3)]
-        for step, found in ((3, counted[1][3:]), (7, []), (30, counted[2])):  # 30 of leased samples
+        for step, found in ((3, counted[1][3:]), (7, []), (30, counted[2])):  # an epoch with leased samples may have 30 steps
             sampler.resume(1, step)
             self.assertEqual(list(sampler), found)
         with self.refused("an epoch from 0 to 4294967295, found epoch 4294967296"):
@@ -76,7 +77,7 @@ class Samples(AloneTest):
         sampler = self.job.sampler(dataset)
         loader = torch.utils.data.DataLoader(dataset, batch_size=8, sampler=sampler, num_workers=2)
         for named, epoch, following in ((2, 0, 2), (3, 2, 3), (5, 3, 5)):
-            begun = iter(loader)  # its processes prepare the first batches
+            begun = iter(loader)  # the loader's processes prepare the first batches
             sampler.set_epoch(named)
             self.assertEqual([int(index) for [batch] in begun for index in batch], counted[epoch])
             self.assertEqual(sampler.epoch, following)
@@ -142,7 +143,7 @@ class Samples(AloneTest):
         dataset = torch.utils.data.TensorDataset(torch.arange(8))
 
         def numbers(job, epochs):
-            """Those that a script draws in each epoch, and the state at the end."""
+            """Returns a random number that the script draws in each epoch, and the job's state at the end."""
             loader = job.partition_dataset(dataset, 8, num_workers=1, persistent_workers=True)
             network = scripts.problem()[2]
             job.DistributedOptimizer(scripts.sgd(network), network)

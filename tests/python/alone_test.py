@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   the five calls in one process: the optimizer as one of torch.optim, states and summaries; wrong calls say what
-        to do.
-Method: jobs of this process.
+"""Goal:   the five calls work in a job of one process: the optimizer behaves as one of torch.optim, states and summaries
+        are right, and the error of a wrong call says what to do.
+Method: jobs that consist of this process only.
 """
 import copy
 import gc
@@ -80,7 +80,7 @@ class Alone(AloneTest):
                     self.assertAlmostEqual(own[-1], last)
 
     def rates_of(self, make):
-        """Under a scheduler of an optimizer of torch, and of a distributed one."""
+        """Returns the learning rates under a scheduler, for an optimizer of torch and for a distributed one."""
         found = []
         for distributes in (False, True):
             _, _, network = scripts.problem()
@@ -136,7 +136,7 @@ class Alone(AloneTest):
             network = make(4, 6, 3).to(memory_format=layout)
             before = network.weight.detach().clone()
             optimizer = syncopate.Job().DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=1)
-            network(torch.zeros(1, 4, *[3] * (network.weight.dim() - 2))).sum().backward()  # whose gradient is zero
+            network(torch.zeros(1, 4, *[3] * (network.weight.dim() - 2))).sum().backward()  # makes a gradient of zero
             optimizer.step()
             self.assertTrue(network.weight.is_contiguous(memory_format=layout))
             self.assertTrue(network.weight.grad.is_contiguous(memory_format=layout))
@@ -173,7 +173,7 @@ class Alone(AloneTest):
         list(sampler), list(single), next(iter(sampler))
         state = self.job.state_dict()
         state["size"] = 2
-        state["parts"]["sampler.1"]["batch_size"] = 2  # a worker's one sample of each
+        state["parts"]["sampler.1"]["batch_size"] = 2  # one sample for each of two workers
         again = syncopate.Job()
         again.load_state_dict(state)
         resumed, single = again.sampler(range(50), batch_size=16), again.sampler(range(50))
@@ -194,7 +194,7 @@ class Alone(AloneTest):
         self.backward()
         with torch.inference_mode():
             optimizer.finish()
-        self.backward()  # the script trains on by itself
+        self.backward()  # the script trains on without the job
         self.assertFalse(any(parameter.is_inference() for parameter in self.network.parameters()))
 
     def test_a_scheduler_of_rate_and_momentum_goes_on(self):
@@ -202,7 +202,7 @@ class Alone(AloneTest):
         kinds = [lambda each: rates.OneCycleLR(each, 0.4, total_steps=8),
                  lambda each: rates.SequentialLR(each, [rates.LinearLR(each, 0.5, 1, 3),
                                                         rates.OneCycleLR(each, 0.4, total_steps=8)], [2])]
-        if torch.__version__ > "2":  # before, the state of the other one cannot be copied
+        if torch.__version__ > "2":  # in torch 1 the state of CyclicLR cannot be copied
             kinds.append(lambda each: rates.CyclicLR(each, 0.1, 0.4, step_size_up=6))
         for make in kinds:
             whole, _ = self.momenta_of(make, 6)
@@ -212,7 +212,7 @@ class Alone(AloneTest):
             self.assertEqual(len(set(whole)), 6)
 
     def momenta_of(self, make, steps, state=None):
-        """The rate and the momentum of each step, and the state at the end."""
+        """Returns the learning rate and the momentum of each step, and the job's state at the end."""
         job = syncopate.Job()
         if state is not None:
             job.load_state_dict(state)
@@ -350,8 +350,8 @@ class Launchers(unittest.TestCase):
                 self.assertEqual(environment.get("RANK"), rank)
 
 
-# Allocates and frees 64 MB, as a step may do: glibc by itself returns so much to the system. Prints how many pages the
-# system had to clear.
+# Allocates and frees 64 MB repeatedly, as steps may do. By default glibc returns a block of this size to the system. Prints
+# the number of pages that the system had to provide again.
 ALLOCATES = """
 import resource, torch, syncopate_torch
 syncopate_torch.init()

@@ -5,7 +5,7 @@ from calls import run_calls, say
 
 
 class Refused:
-    """The message of each call that is refused, by name."""
+    """Collects the error message of each refused call, by name."""
 
     def __init__(self):
         self.messages = {}
@@ -18,7 +18,7 @@ class Refused:
 
 
 def messages():
-    """Ranks and tags that would be others below 2^32."""
+    """Passes ranks and tags that 32 bits cannot hold, and values of wrong types."""
     job = syncopate.init()
     group, other, values = job.open_group(range(2)), 1 - job.rank, torch.ones(2)
     refused = Refused()
@@ -38,8 +38,8 @@ def messages():
 
 
 def unequal_calls():
-    """Collectives that workers call for tensors of different types, as many bytes long, or with different roots. Each is of a
-    group of its own: afterwards that one is of no use."""
+    """Workers call collectives with tensors of different types but equal length in bytes, or with different roots. Each call has
+    its own group, since a group cannot be used after such a call."""
     job = syncopate.init()
     own = torch.full((2,), 7, dtype=torch.int32 if job.rank == 0 else torch.float32)
     refused = Refused()
@@ -51,7 +51,7 @@ def unequal_calls():
 
 
 def unequal_calls_of_torch():
-    """The same by torch.distributed."""
+    """Does the same by torch.distributed."""
     distributed = torch.distributed
     distributed.init_process_group("syncopate")
     rank = distributed.get_rank()
@@ -69,7 +69,7 @@ def unequal_calls_of_torch():
 
 
 def unequal_reductions_of_torch():
-    """Reductions of the same numbers, which workers call for different results."""
+    """Workers call reductions of equal values with different operations, types or layouts."""
     distributed = torch.distributed
     distributed.init_process_group("syncopate")
     rank = distributed.get_rank()
@@ -90,7 +90,7 @@ def unequal_reductions_of_torch():
 
 
 def group_messages():
-    """The same by torch.distributed."""
+    """Passes wrong tags to torch.distributed."""
     torch.distributed.init_process_group("syncopate")
     other, refused = 1 - torch.distributed.get_rank(), Refused()
     refused.add("tag", torch.distributed.isend, torch.ones(2), other, tag=2**32 + 7)
@@ -99,7 +99,7 @@ def group_messages():
 
 
 def state():
-    """A module whose values differ gets those of worker 0 by its state."""
+    """Broadcasts the state of a module whose values differ between workers."""
     job = syncopate.init()
     network = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.BatchNorm1d(1))
     for value in network.state_dict().values():
@@ -111,7 +111,7 @@ def state():
 
 
 def both_levels():
-    """A process group, and then five calls."""
+    """Makes a process group of torch.distributed, and then uses the five calls."""
     torch.distributed.init_process_group("syncopate")
     job = syncopate.init()
     network = torch.nn.Linear(1, 1)
@@ -122,8 +122,8 @@ def both_levels():
 
 
 def horovod(first):
-    """`first`: syncopate_torch.init comes before."""
-    import syncopate_torch.horovod as hvd  # noqa: PLC0415 (of this script alone)
+    """Initializes Horovod's interface; with `first` = "init" after syncopate_torch.init."""
+    import syncopate_torch.horovod as hvd  # noqa: PLC0415 (only this script needs it)
     job = syncopate.init() if first == "init" else None
     hvd.init()
     say(rank=hvd.rank(), has_joined_before=job is not None)

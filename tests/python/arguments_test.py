@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   an argument of another kind or range is named, with what was expected, instead of being taken as another number.
-Method: calls in this process, which is a job by itself, and in arguments_scripts.py under `syncopate run`.
+"""Goal:   an argument of a wrong type or out of range is refused with its name and the expected values, and not converted
+        to another number.
+Method: calls in this process, which is a job of one worker, and in arguments_scripts.py under `syncopate run`.
 """
 import os
 import pathlib
@@ -21,7 +22,7 @@ SCRIPTS = str(pathlib.Path(__file__).with_name("arguments_scripts.py"))
 class Steps(AloneTest):
     def test_a_step_of_the_optimizer_that_a_job_trains_with(self):
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # of schedulers, which count the steps
+            warnings.simplefilter("error")  # schedulers count the steps and warn about missing ones
             schedulers = [torch.optim.lr_scheduler.StepLR(self.sgd, 1)]
             with self.job.DistributedOptimizer(self.sgd, self.network, batch_size=4) as optimizer:
                 schedulers += [torch.optim.lr_scheduler.StepLR(each, 1) for each in (self.sgd, optimizer)]
@@ -52,7 +53,7 @@ class Numbers(AloneTest):
                 self.assertEqual(found, reason)
                 self.assertEqual(rule, {} if reason else {"optimizer": "sgd", "weight-decay": 0.5})
                 with syncopate.Job().DistributedOptimizer(optimizer, torch.nn.Sequential(*self.network), batch_size=4):
-                    pass  # a scheme without a server takes it
+                    pass  # a scheme without a server accepts it
 
     def test_a_batch_size_of_any_whole_form(self):
         for size in (16, 16.0, torch.tensor(16), torch.tensor(16.0), True + 15):
@@ -104,7 +105,7 @@ class Slips(AloneTest):
             self.job.DistributedOptimizer(self.network, self.sgd)
         with self.refused("and then its module, found SGD and generator"):
             self.job.DistributedOptimizer(self.sgd, self.network.parameters())
-        self.job.DistributedOptimizer(self.sgd, self.network, batch_size=4)  # nothing has begun
+        self.job.DistributedOptimizer(self.sgd, self.network, batch_size=4)  # the refused calls have started no training
 
     def test_the_samples_of_a_step_in_the_place_of_its_closure(self):
         optimizer = self.job.DistributedOptimizer(self.sgd, self.network, batch_size=4)

@@ -1,4 +1,4 @@
-"""DistributedDataParallel with all that it offers, for backend_ddp_test.py: backend_ddp_scripts.py NAME [ARGUMENT...]."""
+"""Scripts that use the features of DistributedDataParallel, for backend_ddp_test.py: backend_ddp_scripts.py NAME [ARGUMENT...]."""
 import os
 
 import syncopate_torch
@@ -15,7 +15,7 @@ STEPS = 5
 
 
 class Branches(torch.nn.Module):
-    """A network with a layer that some calls leave out."""
+    """A network with a layer that some calls do not use."""
 
     def __init__(self):
         super().__init__()
@@ -61,7 +61,7 @@ def bucket_view(group):
 
 
 def join(group, unused=False, of_all=True):
-    """Ranks with unequal numbers of batches. of_all: also those that have none left count in a mean."""
+    """Trains ranks with unequal numbers of batches. of_all: a mean also counts ranks that have no batches left."""
     model = DistributedDataParallel(Branches(), process_group=group, broadcast_buffers=False, find_unused_parameters=unused)
     with model.join(divide_by_initial_world_size=of_all):
         trained(model, steps=STEPS + 2 * dist.get_rank(), extra=not unused)
@@ -107,7 +107,7 @@ def power_sgd_hook(group, **options):
 
 
 def own_hook(group):
-    """Its callback waits for a second collective."""
+    """Uses a communication hook whose callback waits for a second collective."""
     size = dist.get_world_size()
 
     def halved_twice(_state, bucket):
@@ -151,7 +151,7 @@ def sparse_embedding_beside_dense_layers(group):
 
 
 def sparse_sums():
-    """Of several shapes and types; one rank has nothing; two are under way at once, from several threads of order."""
+    """Adds sparse tensors of several shapes and types, some of them empty on one rank, while dense allreduces are under way."""
     dist.init_process_group("syncopate")
     rank, size = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(rank)
@@ -173,7 +173,7 @@ def sparse_sums():
 
 
 def loses_a_rank_in_a_backward_pass():
-    """Rank 1 ends in the middle; what rank 0 catches is torch's."""
+    """Rank 1 ends in the middle of training. Rank 0 catches torch's error and finds Syncopate's error behind it."""
     dist.init_process_group("syncopate")
     model = DistributedDataParallel(Branches())
     try:
@@ -188,10 +188,10 @@ def loses_a_rank_in_a_backward_pass():
 
 
 def profiled():
-    """The names that a profiler shows."""
+    """Prints the names that a profiler shows for collectives."""
     dist.init_process_group("syncopate")
     values = torch.ones(4)
-    dist.all_reduce(values)  # makes the group, by collectives of its own
+    dist.all_reduce(values)  # the first call makes the group, with further collectives
     with torch.profiler.profile() as profile:
         dist.all_reduce(values)
         dist.broadcast(values, 0)
@@ -210,7 +210,7 @@ def beside_gloo(*names):
 
 
 def many_buckets_of_power_sgd():
-    """A bucket for each layer: callbacks of one begin collectives while the backward pass begins those of others."""
+    """Uses one bucket per layer, so that callbacks of one bucket begin collectives while the backward pass begins others."""
     dist.init_process_group("syncopate")
     runs = [power_sgd_hook(dist.group.WORLD, bucket_cap_mb=0.0001) for _ in range(4)]
     say(rank=dist.get_rank(), runs=runs)

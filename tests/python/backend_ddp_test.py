@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   what DistributedDataParallel offers, sums of sparse tensors among it, works on backend "syncopate" as on Gloo; its errors have a class, and its
-        collectives a name in a profiler.
-Method: backend_ddp_scripts.py under `syncopate run`: the same training on both in one process, parameters to 1e-6.
+"""Goal:   the features of DistributedDataParallel, including sparse gradients, work on backend "syncopate" as on Gloo; its
+        errors can be told apart by class, and its collectives have names in a profiler.
+Method: backend_ddp_scripts.py under `syncopate run` trains on both backends in the same processes; parameters agree to 1e-6.
 """
 import json
 import pathlib

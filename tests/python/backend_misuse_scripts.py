@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def refused(calls):
-    """The messages of calls that begin nothing, by their names."""
+    """Makes the calls, which must be refused; returns their error messages by name."""
     found = {}
     for name, call in calls.items():
         try:
@@ -46,7 +46,7 @@ def types_and_operations():
 
 
 def sizes():
-    """Each call is wrong on this rank alone: those to or from a root are of a group of one."""
+    """Makes calls that are refused without other ranks; calls with a root use a group of one rank."""
     dist.init_process_group("syncopate")
     rank, size = dist.get_rank(), dist.get_world_size()
     alone = [dist.new_group([each]) for each in range(size)][rank]
@@ -84,7 +84,7 @@ def sizes():
 
 
 def destroyed():
-    """Calls of a group after its end."""
+    """Uses a group after its end."""
     dist.init_process_group("syncopate")
     rank, group = dist.get_rank(), dist.group.WORLD
     model = DistributedDataParallel(small_network())
@@ -102,7 +102,7 @@ def destroyed():
 
 
 def aborted():
-    """A collective that rank 1 does not call; and what torch 2.14 asks of groups whose members may change."""
+    """Aborts a collective that rank 1 does not call; and makes calls that torch 2.14 has for groups whose members may change."""
     dist.init_process_group("syncopate")
     rank, group = dist.get_rank(), dist.group.WORLD
     found = {"supports": group.supports_reconfigure, **refused({
@@ -120,15 +120,15 @@ def aborted():
         except syncopate_torch.Error as caught:
             error = type(caught).__name__
         store.set("aborted", "yes")
-        store.get("seen")  # the store ends with this rank
+        store.get("seen")  # rank 0 hosts the store, so it waits for rank 1
     else:
-        store.get("aborted")  # an end of this rank would end the collective, too
+        store.get("aborted")  # if rank 1 ended earlier, its end would end the collective
         store.set("seen", "yes")
     say(rank=rank, error=error, **found)
 
 
 def end(group):
-    """What destroy_process_group does, but in torch 1.13 and 2.0, where a group ends after the last reference to it."""
+    """Ends a group. In torch 1.13 and 2.0 destroy_process_group does not shut down a group that is still referenced."""
     if "shutdown()" not in inspect.getsource(dist.destroy_process_group):
         group.shutdown()
     elif group is dist.group.WORLD:
@@ -138,7 +138,7 @@ def end(group):
 
 
 def callback_after_the_end():
-    """A callback computes for longer than the end of its group waits for it, and then calls a collective."""
+    """A callback runs longer than the end of its group waits for it, and then calls a collective."""
     dist.init_process_group("syncopate")
     futures._LONGEST_END = 0.01
     rank, group = dist.get_rank(), dist.group.WORLD
@@ -157,7 +157,7 @@ def callback_after_the_end():
 
 
 def receives_of_a_group_that_ends():
-    """Two receives get nothing, one of which a thread waits for; one has got its message. The job goes on."""
+    """Ends a group with three receives: two got no message, and a thread waits for one of these. The job goes on."""
     dist.init_process_group("syncopate")
     rank = dist.get_rank()
     pair = dist.new_group([0, 1])

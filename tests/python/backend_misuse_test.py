@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   a wrong call of torch.distributed on backend "syncopate" says what is wrong and what to do, and touches no memory
-        but the tensors it is given.
-Method: backend_misuse_scripts.py under `syncopate run`: calls that no rank can begin, and what the next call still gives.
+"""Goal:   the error of a wrong call of torch.distributed on backend "syncopate" says what is wrong and what to do, and the
+        call writes to no memory outside its tensors.
+Method: backend_misuse_scripts.py under `syncopate run` makes calls that must be refused, and then a valid one.
 """
 import pathlib
 import unittest

@@ -15,7 +15,7 @@ CALLS = {"allreduce", "broadcast", "allgather", "gather", "reduce_scatter", "set
 
 
 class Recording(dist.ProcessGroup):
-    """Stands for the backend of an accelerator: it notes what it is asked for."""
+    """Stands for the backend of an accelerator and records its calls."""
 
     def __init__(self, store, rank, size, timeout):
         super().__init__(rank, size)
@@ -28,7 +28,7 @@ class Recording(dist.ProcessGroup):
 
 
 def devices_while_made():
-    """Those of each group at a moment when torch 2.15 asks for them: while it makes the group."""
+    """Records the device types of each group while it is made, since torch 2.15 asks for them then."""
     found, make = [], ProcessGroup.__init__
 
     def made(group, *arguments):
@@ -40,7 +40,7 @@ def devices_while_made():
 
 
 def two_devices():
-    """Tensors without values stand for those of an accelerator."""
+    """Uses tensors on device "meta", which have no values, as tensors of an accelerator."""
     at_first = devices_while_made()
     dist.Backend.register_backend("recording", Recording, devices=["meta"])
     dist.init_process_group("cpu:syncopate,meta:recording")
@@ -62,7 +62,7 @@ def two_devices():
 
 
 def gloo_for_cpu(backend):
-    """Tensors on the CPU belong to Gloo: in either order of the pairs."""
+    """Gives tensors on the CPU to Gloo; `backend` has the pairs of device and backend in either order."""
     dist.init_process_group(backend)
     values = trained(DistributedDataParallel(small_network()))
     group, cpu = _get_default_group(), torch.device("cpu")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   `init_process_group("cpu:syncopate,cuda:nccl")` gives the tensors of each kind of device to its backend.
-Method: backend_mixed_scripts.py under `syncopate run`: a backend that notes its calls stands for that of the accelerator,
-        and Gloo for one that is not written in Python. torch 1.13 and 2.0 take one backend.
+"""Goal:   `init_process_group("cpu:syncopate,cuda:nccl")` gives the tensors of each device type to its backend.
+Method: backend_mixed_scripts.py under `syncopate run`, with a backend that records its calls in place of the accelerator's,
+        and with Gloo as a backend that is not written in Python. torch 1.13 and 2.0 support only one backend.
 """
 import pathlib
 import unittest

@@ -1,11 +1,11 @@
-"""What else a process does, for backend_misuse_test.py: backend_process_scripts.py NAME [ARGUMENT...]."""
+"""Scripts that need a process of their own, for backend_misuse_test.py: backend_process_scripts.py NAME [ARGUMENT...]."""
 import json
 import multiprocessing
 import sys
 
 
 def order(first):
-    """torch and the module in either order: each brings a protobuf of its own into the process."""
+    """Imports torch and the module in either order: each loads its own copy of protobuf."""
     if first == "torch":
         import torch
         import syncopate_torch
@@ -20,7 +20,7 @@ def order(first):
 
 
 def fork():
-    """A forked child calls a collective of its parent's group."""
+    """Forks a child, which calls a collective of its parent's group."""
     import syncopate_torch
     import torch
     torch.distributed.init_process_group("syncopate")

@@ -12,11 +12,11 @@ ARITHMETIC, BITS = [Op.SUM, Op.PRODUCT, Op.MIN, Op.MAX], [Op.BAND, Op.BOR, Op.BX
 BY_GLOO = [torch.float32, torch.float64, torch.float16, torch.int8, torch.uint8, torch.int32, torch.int64]
 OPERATIONS = {dtype: [*ARITHMETIC, Op.AVG, *([] if dtype.is_floating_point else BITS)] for dtype in [*BY_GLOO, torch.bfloat16]}
 OPERATIONS.update({torch.bool: ARITHMETIC + BITS, torch.complex64: [Op.SUM, Op.AVG]})
-ANY = [Op.SUM, Op.MAX, Op.BOR]  # of truth values; the others ask for all, or for an odd number
+ANY = [Op.SUM, Op.MAX, Op.BOR]  # for bools: true if any is; BXOR: if an odd number is; the others: if all are
 
 
 class RandomProgram:
-    """Calls of all ranks, drawn alike on each: by our backend, and by Gloo on the same inputs."""
+    """Draws the same random calls on each rank, and makes each by our backend and by Gloo on the same inputs."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -44,7 +44,7 @@ class RandomProgram:
                 call()
 
     def drawn(self, shape=None):
-        """A tensor of this rank: small numbers, so that no sum of halves rounds."""
+        """Draws a tensor of this rank. Its numbers are small, so that sums of float16 values are exact."""
         shape = self.shape if shape is None else shape
         numbers = torch.randint(0 if self.dtype == torch.bool else 1, 4, shape, generator=self.values).to(self.dtype)
         if self.dtype.is_complex:
@@ -63,8 +63,8 @@ class RandomProgram:
         assert torch.equal(ours, expected), f"{self.what}: {ours} and {expected}"
 
     def gathered(self, tensor):
-        """The inputs of all members, by Gloo: as bytes, and one more, since Gloo of torch 1.13 takes neither every type nor
-        tensors without values."""
+        """Gathers the inputs of all members by Gloo. Sends them as bytes with one byte more, since Gloo of torch 1.13 supports
+        neither every type nor empty tensors."""
         whole = tensor.clone(memory_format=torch.contiguous_format)
         payload = torch.cat([whole.reshape(-1).view(torch.uint8), torch.ones(1, dtype=torch.uint8)])
         places = [torch.empty_like(payload) for _ in self.ranks]
@@ -72,15 +72,15 @@ class RandomProgram:
         return [place[:-1].clone().view(self.dtype).view(whole.shape) for place in places]
 
     def reduced(self, tensor):
-        """The reduction over all members: by Gloo, or of what Gloo gathers."""
+        """Computes the reduction over all members: by Gloo, or from the inputs that Gloo gathers."""
         if self.dtype in BY_GLOO and self.op != dist.ReduceOp.AVG:
             whole = tensor.clone(memory_format=torch.contiguous_format)
             dist.all_reduce(whole, op=self.op, group=self.gloo)
             return whole
         parts = torch.stack(self.gathered(tensor))
         if self.op == dist.ReduceOp.AVG:
-            whole = parts.sum(0).to(self.dtype)  # of small numbers, so without rounding
-            if self.dtype.is_complex:  # whose division rounds otherwise in torch 2
+            whole = parts.sum(0).to(self.dtype)  # exact, since the numbers are small
+            if self.dtype.is_complex:  # torch 2 rounds the division of complex numbers differently
                 return torch.complex(whole.real / len(self.ranks), whole.imag / len(self.ranks))
             if self.dtype.is_floating_point:
                 return whole / len(self.ranks)
@@ -91,7 +91,7 @@ class RandomProgram:
                 return counts % 2 == 1
             return counts > 0 if self.op in ANY else counts == len(self.ranks)
         if self.dtype == torch.bfloat16:
-            parts = parts.float()  # torch 1.13 multiplies no others
+            parts = parts.float()  # torch 1.13 has no product of bfloat16
         whole = {"SUM": parts.sum, "PRODUCT": parts.prod, "MIN": parts.amin, "MAX": parts.amax}[_name(self.op)](0)
         return whole.to(self.dtype)
 
@@ -129,7 +129,7 @@ class RandomProgram:
             self.expect(place, part)
 
     def gather_single(self):
-        """Of torch 2.15; before, scripts have the group's method alone."""
+        """torch.distributed has it since torch 2.15, so this calls the method of the group."""
         own = self.drawn()
         expected, is_root = torch.stack(self.gathered(own)), self.rank == self.root
         place = self.drawn((len(self.ranks), *self.shape)) if is_root else torch.empty(0, dtype=self.dtype)
@@ -168,7 +168,7 @@ class RandomProgram:
         self.expect(ours, expected[self.ranks.index(self.rank)])
 
     def coalesced(self):
-        """Two tensors in one call, of the process group itself: torch.distributed has changed its own names for these."""
+        """Passes two tensors in one call. Calls methods of the group, since torch.distributed has renamed its functions."""
         own, more, members = self.drawn(), self.drawn((5,)), len(self.ranks)
         if not self.dtype.is_complex:
             options = dist.AllreduceCoalescedOptions()
@@ -202,7 +202,7 @@ class RandomProgram:
         dist.broadcast_object_list(heard, self.root, group=self.ours)
         assert gathered == everything and heard == [everything[self.ranks.index(self.root)], "y"], self.what
         if members < self.size:
-            return  # torch 1.13 compares ranks in a group with ranks in the job
+            return  # torch 1.13 confuses ranks in a group with ranks in the job
         at_root = [None] * members if is_root else None
         dist.gather_object(own, at_root, self.root, group=self.ours)
         dist.scatter_object_list(scattered, everything if is_root else [None] * members, self.root, group=self.ours)
@@ -234,7 +234,7 @@ class RandomProgram:
         self.expect(ours, torch.cat(parts))
 
     def send_and_receive(self):
-        """Around a ring; the first member receives from anybody."""
+        """Sends around a ring; the first member receives from any rank."""
         here, members = self.ranks.index(self.rank), len(self.ranks)
         if members == 1:
             return

@@ -20,20 +20,20 @@ from calls import run_calls, say
 
 
 def begin():
-    """The default group, once for all calls of a process."""
+    """Makes the default group unless an earlier call in this process has made it."""
     if not dist.is_initialized():
         dist.init_process_group("syncopate")
 
 
 def leave():
-    """The end of a script that used Gloo: without it that of torch 2 may abort the process, since its threads free tensors
-    while the interpreter ends."""
+    """Ends a script that used Gloo. Otherwise Gloo of torch 2 may abort the process, since its threads free tensors while the
+    interpreter ends."""
     dist.barrier()
     dist.destroy_process_group()
 
 
 def more_than_gloo():
-    """Types, operations and objects that Gloo of torch 1.13 does not have, and new groups of several ranks."""
+    """Uses types, operations and objects that Gloo of torch 1.13 does not support."""
     dist.init_process_group("syncopate")
     rank, size = dist.get_rank(), dist.get_world_size()
     mean = torch.full((3,), float(rank))
@@ -67,7 +67,7 @@ def more_than_gloo():
 
 
 def plain_calls():
-    """Those of the process group itself, with a tensor in place of a list and values in place of options."""
+    """Calls methods of the process group itself, with a tensor in place of a list and values in place of options."""
     begin()
     rank, group, limit, op = dist.get_rank(), dist.group.WORLD, datetime.timedelta(seconds=100), dist.ReduceOp
     own, found = torch.tensor([rank + 1.0]), {}
@@ -104,7 +104,7 @@ def futures_of_ended_works():
 
 
 def trained(model, steps=5):
-    """A stock script's loop: the batch of this rank is its part of 24 samples."""
+    """Trains by the loop of a stock script on this rank's part of 24 samples; returns the parameters."""
     torch.manual_seed(5)
     points, labels = torch.randn(24, 6), torch.randint(0, 3, (24,))
     own = slice(24 * dist.get_rank() // dist.get_world_size(), 24 * (dist.get_rank() + 1) // dist.get_world_size())
@@ -117,12 +117,12 @@ def trained(model, steps=5):
 
 
 def small_network():
-    torch.manual_seed(dist.get_rank())  # DistributedDataParallel gives all the parameters of rank 0
+    torch.manual_seed(dist.get_rank())  # DistributedDataParallel then gives all ranks the parameters of rank 0
     return torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.BatchNorm1d(8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
 
 
 def data_parallel():
-    """DistributedDataParallel on our backend, and on Gloo; gradients accumulated without synchronization in between."""
+    """Trains by DistributedDataParallel on our backend and on Gloo, and accumulates gradients under `no_sync`."""
     dist.init_process_group("syncopate")
     gloo = dist.new_group(backend="gloo")
     ours = trained(DistributedDataParallel(small_network()))
@@ -137,7 +137,7 @@ def data_parallel():
 
 
 def rank_raises():
-    """Rank 1 fails; the others are in the middle of a collective that cannot end."""
+    """Rank 1 raises while the others are in a collective, which then cannot end."""
     dist.init_process_group("syncopate")
     model = DistributedDataParallel(small_network())
     for step in range(1000):
@@ -160,7 +160,7 @@ def comes_too_late():
 
 
 def late_for_a_barrier():
-    """Rank 1 comes to none."""
+    """Rank 1 does not call the barrier."""
     dist.init_process_group("syncopate")
     if dist.get_rank() == 0:
         dist.barrier(group=dist.new_group([0]), timeout=datetime.timedelta(seconds=100))
@@ -203,7 +203,7 @@ def device_mesh():
 
 
 def checkpoints():
-    """What torch saves and loads for all ranks, on the device that it finds for the group."""
+    """Saves and loads by torch's distributed checkpoints and FSDP, which use the device that they find for the group."""
     from torch.distributed import checkpoint
     from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
     from torch.distributed.fsdp import FullyShardedDataParallel
@@ -228,7 +228,7 @@ def checkpoints():
 
 
 def default_device():
-    """A script whose new tensors are on another device."""
+    """Sets another default device for new tensors."""
     begin()
     rank, size = dist.get_rank(), dist.get_world_size()
     model, points, own = small_network(), torch.ones(4, 6), torch.full((2,), float(rank))
@@ -248,14 +248,14 @@ def default_device():
 
 
 def light():
-    """The module alone imports no compiler."""
+    """Checks that the module does not import torch's compiler."""
     begin()
     dist.all_reduce(torch.ones(2))
     say(rank=dist.get_rank(), is_light="torch._dynamo" not in sys.modules)
 
 
 def compiled():
-    """DistributedDataParallel as torch.compile takes it, and as it is."""
+    """Trains by DistributedDataParallel with and without torch.compile."""
     begin()
     found, expected = [trained(change(DistributedDataParallel(small_network())))
                        for change in (lambda model: torch.compile(model, backend="eager"), lambda model: model)]
@@ -273,7 +273,7 @@ def functional_collectives():
 
 
 def promised_tensors():
-    """What a functional collective returns is a wrapper around a tensor that comes later."""
+    """Passes the results of functional collectives, which wrap a tensor that is filled in later, to collectives."""
     from torch.distributed import _functional_collectives as functional
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard, distribute_tensor
@@ -309,7 +309,7 @@ def promised_tensors():
 
 
 def inference_mode():
-    """Collectives that begin in that mode end in a thread, or at a place, that has not."""
+    """Begins collectives in inference mode that end outside it, or in a thread without it, and the other way round."""
     begin()
     rank = dist.get_rank()
     with torch.inference_mode():
@@ -332,7 +332,7 @@ def inference_mode():
 
 
 def tensors_in_parts():
-    """A tensor, a network and its training, all divided over the ranks, and whole."""
+    """Uses a tensor, a network and its training that are divided over the ranks, and the same undivided."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor
@@ -362,7 +362,7 @@ def tensors_in_parts():
 
 
 def by_address(method):
-    """Ranks that find each other by an address in the script."""
+    """Ranks find each other by an address that the script passes."""
     dist.init_process_group("syncopate", init_method=method, rank=int(os.environ["RANK"]), world_size=2)
     ones = torch.ones(1)
     dist.all_reduce(ones)
@@ -370,8 +370,8 @@ def by_address(method):
 
 
 def again():
-    """One process group after another in the same process. Each has a port of its own: a rank that is ahead would still
-    reach the store of the first group, with any backend. Some ranks keep a smaller group, and so are still in its job."""
+    """Makes two process groups, one after the other. Each has its own port: with any backend, a fast rank might otherwise
+    reach the store of the first group. Some ranks keep a smaller group and so remain in the job of the first group."""
     sums, kept = [], []
     for port in (os.environ["MASTER_PORT"], os.environ["SECOND_PORT"]):
         os.environ["MASTER_PORT"] = port
@@ -388,7 +388,7 @@ def again():
 
 
 def restarted():
-    """Two jobs by a store that outlives the first one, as torchrun's does where it restarts ranks."""
+    """Runs two jobs with one store, as ranks do that torchrun restarts."""
     rank = int(os.environ["RANK"])
     store = dist.TCPStore("127.0.0.1", int(os.environ["SECOND_PORT"]), 2, rank == 0)
     left, sums = [], []
@@ -399,7 +399,7 @@ def restarted():
         job.everyone.barrier()
         job.leave()
     if rank == 0:
-        store.wait(["done"])  # its process serves the store
+        store.wait(["done"])  # rank 0 serves the store, so it ends last
     else:
         store.set("done", "")
     say(rank=rank, left=left, sums=sums)
@@ -420,7 +420,7 @@ def resident_kib():
 
 
 def long_run():
-    """10,000 operations in five equal stretches, after a few that make what stays."""
+    """Runs 10,000 operations in five equal stretches, after a few that allocate memory which the process keeps."""
     dist.init_process_group("syncopate")
     values = torch.ones(1000)
     places = [torch.empty(100_000) for _ in range(dist.get_world_size())]
@@ -442,7 +442,7 @@ def long_run():
 
 
 def callbacks_at_the_end():
-    """The script ends while a callback computes."""
+    """Ends the script while a callback computes."""
     dist.init_process_group("syncopate")
     begun = threading.Event()
 
@@ -458,7 +458,7 @@ def callbacks_at_the_end():
 
 
 def a_receive_that_waits():
-    """Beside many collectives, which leave nothing behind."""
+    """Runs many collectives while a receive waits, and prints the number of works that the group keeps."""
     dist.init_process_group("syncopate")
     rank, group = dist.get_rank(), dist.group.WORLD
     stop = torch.zeros(1)
@@ -472,7 +472,7 @@ def a_receive_that_waits():
 
 
 def at_exit():
-    """A handler that was there before the process group uses it."""
+    """Uses the process group in an exit handler that was registered before the group was made."""
     atexit.register(lambda: say(rank=dist.get_rank(), total=_total_of_ones()))
     dist.init_process_group("syncopate")
 
@@ -484,7 +484,7 @@ def _total_of_ones():
 
 
 def forked_loaders():
-    """Loaders in processes that this one has forked."""
+    """Loads data in forked processes."""
     dist.init_process_group("syncopate")
     points = torch.utils.data.TensorDataset(torch.arange(16.0))
     data = torch.utils.data.DataLoader(points, batch_size=4, num_workers=2)

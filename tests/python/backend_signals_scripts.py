@@ -8,8 +8,8 @@ from torch import distributed as dist
 
 
 def waits(how):
-    """Rank 0 does not come to what the other one waits for."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start its background jobs without
+    """Rank 1 waits for something that rank 0 never begins."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start background jobs with SIGINT ignored
     dist.init_process_group("syncopate")
     if dist.get_rank() == 0:
         print("ready", flush=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Goal:   a rank that waits for a collective of backend "syncopate" ends on Ctrl-C, by KeyboardInterrupt, and on SIGTERM.
-Method: two processes without a launcher, one of which waits for what the other one never begins; a signal to that one, and
-        when it has ended to the other one, whose end would be an error for the first one.
+Method: two processes without a launcher; rank 1 waits for a collective that rank 0 never begins. The test signals rank 1,
+        and rank 0 only after rank 1 has ended, since an earlier end of rank 0 would be an error for rank 1.
 """
 import pathlib
 import signal
@@ -14,7 +14,7 @@ class Signals(BackendTest):
     script = str(pathlib.Path(__file__).with_name("backend_signals_scripts.py"))
 
     def after(self, sent, how):
-        """The exit statuses and outputs of both ranks."""
+        """Starts both ranks, sends them the signal, and returns their exit statuses and outputs."""
         running = self.started_by_hand(2, "waits", how)
         try:
             for each in running:

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""Goal:   a stock script of torch.distributed runs on backend "syncopate" by one changed word, and gets what Gloo gives.
-Method: backend_scripts.py under `syncopate run`, torchrun and mpirun; backend_programs.py, random programs of all collectives, types and
-        shapes on two to four ranks, each call beside Gloo's on the same inputs. The seed is in the test's name.
+"""Goal:   a stock script of torch.distributed runs on backend "syncopate" after a change of one word, and gets the same
+        results as with Gloo.
+Method: backend_scripts.py under `syncopate run`, torchrun and mpirun; backend_programs.py makes random calls of all
+        collectives, types and shapes on two to four ranks, each also by Gloo on the same inputs. The test's name has the
+        seed.
 """
 import inspect
 import os
@@ -30,7 +32,7 @@ class BackendTest(ScriptTest):
                            self.script, name, *arguments])
 
     def started_by_hand(self, ranks, name, *arguments):
-        """Ranks that nothing but the variables of torch.distributed brings together."""
+        """Starts ranks without a launcher: they find each other by the variables of torch.distributed only."""
         with socket.socket() as first, socket.socket() as second:
             for free in (first, second):
                 free.bind(("127.0.0.1", 0))
@@ -41,7 +43,7 @@ class BackendTest(ScriptTest):
                                  stderr=subprocess.STDOUT, text=True, env=place, cwd=self.folder) for place in places]
 
     def by_hand(self, ranks, name):
-        """What each of such ranks prints."""
+        """Starts such ranks and returns the output of each."""
         running = self.started_by_hand(ranks, name)
         outputs = [each.communicate(timeout=200)[0] for each in running]
         self.assertEqual([each.returncode for each in running], [0] * ranks, outputs)
@@ -50,7 +52,7 @@ class BackendTest(ScriptTest):
 
 class Collectives(BackendTest):
     calls = [("plain_calls",), ("inference_mode",), ("futures_of_ended_works",)]
-    if TORCH >= (2, 7):  # before, the latest 16 works keep their results
+    if TORCH >= (2, 7):  # with earlier versions the latest 16 works keep their results
         calls.append(("results_that_the_caller_drops",))
 
     def random_programs(self, ranks, seed):
@@ -104,7 +106,7 @@ class Collectives(BackendTest):
             self.assertEqual((facts["done"], facts["value"], facts["after"]), (True, [2, 2], 4))
 
     def test_ten_thousand_operations_leave_nothing(self):
-        """A leak grows the process in each stretch; a thread's new heap, once."""
+        """A leak grows the process in each stretch, the heap of a new thread only once. Hence the minimum."""
         for facts in self.facts(self.launch(2, "long_run")):
             self.assertLess(min(facts["growths"]), 64, facts["growths"])
 
@@ -117,7 +119,7 @@ class Collectives(BackendTest):
         self.assertEqual([facts["total"] for facts in self.facts(self.launch(2, "at_exit"))], [2, 2])
 
     def test_each_work_looks_at_few_others(self):
-        """However many are under way: a script may begin thousands before it waits for the first."""
+        """A new work checks few others, however many are under way: a script may begin thousands before it waits."""
 
         class UnderWay:
             looks, ends = 0, False
@@ -178,7 +180,7 @@ class Scripts(BackendTest):
     def test_launchers(self):
         as_root = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         launchers = [["mpiexec.openmpi", "--oversubscribe", "-n", 2], ["mpiexec.mpich", "-n", 2]]
-        if int(torch.__version__.split(".")[0]) > 1:  # that of Debian does not start under its Python
+        if int(torch.__version__.split(".")[0]) > 1:  # Debian's torchrun (torch 1) does not start
             launchers.append([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", 2])
         for launcher in launchers:
             command = [*launcher, *([sys.executable] if "mpi" in launcher[0] else []), SCRIPTS, "more_than_gloo"]
@@ -189,7 +191,7 @@ class Scripts(BackendTest):
                 self.assertEqual(done.stdout.count('"mean": [0.5, 0.5, 0.5]'), 2, done.stdout)
 
 
-if TORCH >= (2, 4):  # which has all that these scripts call
+if TORCH >= (2, 4):  # earlier versions lack functions that these scripts call
 
     class OfTorch2(BackendTest):
         calls = [("device_mesh",), ("default_device",)]

@@ -1,4 +1,4 @@
-"""Training scripts for batch_norm_test.py: batch_norm_scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
+"""Training scripts for batch_norm_test.py: batch_norm_scripts.py NAME [ARGUMENT...]. Each prints what the test checks."""
 import copy
 
 import torch
@@ -11,7 +11,7 @@ STEPS, SAMPLES = 5, 12
 
 
 def problem(kind, momentum=0.1):
-    """Batches of points and labels, and a network with a layer of normalization of a kind."""
+    """Returns batches of points and labels, and a network with a normalization layer of class `kind`."""
     torch.manual_seed(3)
     network = torch.nn.Sequential(torch.nn.Conv1d(2, 6, 3), kind(6, momentum=momentum), torch.nn.Tanh(), torch.nn.Flatten(),
                                   torch.nn.Linear(24, 2))
@@ -23,7 +23,7 @@ def values_of(network):
 
 
 def trains(first, momentum):
-    """Worker 0 takes the first samples of each batch, that many, worker 1 the others."""
+    """Worker 0 takes the first `first` samples of each batch, worker 1 the others."""
     job = syncopate.init()
     points, labels, network = problem(torch.nn.SyncBatchNorm, None if momentum == "none" else float(momentum))
     own = slice(0, int(first)) if job.rank == 0 else slice(int(first), SAMPLES)

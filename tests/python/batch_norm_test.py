@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""Goal:   SyncBatchNorm takes mean and variance over the batches of all workers, and so trains as BatchNorm does in one process
-        with the samples of all; where workers take steps of their own it is refused.
-Method: batch_norm_scripts.py under `syncopate run`, with equal and unequal parts of each batch, beside torch in this process.
+"""Goal:   SyncBatchNorm computes mean and variance over the batches of all workers, and so trains as BatchNorm does in one
+        process with all samples; schemes whose workers take steps of their own refuse it.
+Method: batch_norm_scripts.py under `syncopate run`, with equal and unequal parts of each batch, compared with torch in this
+        process.
 """
 import pathlib
 import unittest

@@ -1,21 +1,21 @@
-"""Calls the functions of a file of training scripts: FILE NAME [ARGUMENT...] one, and FILE each CALLS several, one after
-another in the same process and each in a job of its own. An import of torch takes longer than many a short job."""
+"""Calls functions of a file of training scripts. FILE NAME [ARGUMENT...] calls one. FILE each CALLS calls several in the same
+process, one after the other and each in its own job, since importing torch takes longer than many short jobs."""
 import gc
 import json
 import sys
 
 import torch
 
-_index = {}  # of the call, where there are several
+_index = {}  # with `each`: {"call": index of the current call}
 
 
 def say(**facts):
-    """A line for the test, with the index of the call as `call` where there are several."""
+    """Prints a line for the test; with `each` the line has the index of the call as `call`."""
     print(json.dumps({**_index, **facts}), flush=True)
 
 
 def run_calls(functions, leave=gc.collect):
-    """What the command line asks for. With `each`, `leave` ends the job of each call."""
+    """Makes the calls that the command line names. With `each`, `leave` ends the job after each call."""
     torch.set_num_threads(1)
     name, *arguments = sys.argv[1:]
     if name != "each":

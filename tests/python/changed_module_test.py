@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   a module or an optimizer that gets other tensors after it was wrapped is refused at the next step, by the name
-        of the tensor; what changes in place trains on, and so does what is frozen for a while or comes into the optimizer.
-Method: jobs of this process; each change alone.
+"""Goal:   if a script replaces a tensor of the module or the optimizer after both were wrapped, the next step is refused with
+        the tensor's name; tensors that change in place, are frozen for a while or join the optimizer later keep training.
+Method: jobs that consist of this process only; one change each.
 """
 import copy
 import pickle
@@ -108,7 +108,7 @@ class ChangedModule(unittest.TestCase):
 
 
 class SharedMemory(unittest.TestCase):
-    """Tensors that a replica would part, or that would grow into each other."""
+    """Tensors that share memory: a replica would separate them, or one could grow into the other."""
 
     def wrapped(self, module, **options):
         return syncopate.Job().DistributedOptimizer(torch.optim.SGD(module.parameters(), lr=0.1), module, batch_size=1, **options)
@@ -161,7 +161,7 @@ class SharedMemory(unittest.TestCase):
 
 
 class BuffersOfSeveralWorkers(unittest.TestCase):
-    """Of several workers, whose flat vectors are alike."""
+    """Buffers in a job of several workers, whose flat vectors must have the same layout."""
 
     def setUp(self):
         self.named = [("grows", torch.zeros(1)), ("begins", torch.zeros(0)), ("stays", torch.full((4,), 7.0))]

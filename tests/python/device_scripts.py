@@ -1,4 +1,4 @@
-"""Scripts on a device whose memory the host cannot touch, for device_test.py: device_scripts.py NAME [ARGUMENT...]."""
+"""Scripts that use a device whose memory the host cannot access, for device_test.py: device_scripts.py NAME [ARGUMENT...]."""
 import os
 import types
 
@@ -16,7 +16,7 @@ REDUCE_SCATTER = "reduce_scatter_tensor" if TWO else "_reduce_scatter_base"
 
 
 def far_device():
-    """That of far_device.cpp. torch 2 wants a Python module for it."""
+    """Loads the device of far_device.cpp. torch 2 also needs a Python module for it."""
     torch.ops.load_library(os.environ["SYNCOPATE_FAR_DEVICE"])
     if not TWO:
         return torch.device("privateuseone", 0)
@@ -30,7 +30,7 @@ def far_device():
 
 
 def on_host(values):
-    """Tensors as lists, in whatever they stand."""
+    """Converts tensors to lists, also inside lists and tuples."""
     if isinstance(values, (list, tuple)):
         return [on_host(each) for each in values]
     return values.cpu().tolist() if isinstance(values, torch.Tensor) else values
@@ -110,7 +110,7 @@ class Calls:
 
 
 def collectives():
-    """Each on the device and on the CPU."""
+    """Runs each collective on the device and on the CPU."""
     device = far_device()
     dist.init_process_group("syncopate")
     names = [name for name in vars(Calls) if name not in ("there", "changed", "room") and not name.startswith("_")]
@@ -122,7 +122,7 @@ def collectives():
 
 
 def one_word():
-    """The steps of `scripts.reference`, by DistributedDataParallel."""
+    """Takes the steps of `script_cases.reference` by DistributedDataParallel."""
     device = far_device()
     dist.init_process_group("syncopate")
     rank, size = dist.get_rank(), dist.get_world_size()
@@ -154,7 +154,7 @@ class Counting(torch.nn.Module):
 
 
 def five_calls(scheme):
-    """The steps of `scripts.reference`, by the five calls; in the second half they look at the mean gradient."""
+    """Takes the steps of `script_cases.reference` by the five calls; the second half of them calls `synchronize`."""
     device = far_device()
     job = syncopate.init(scheme=scheme)
     points, labels, network = scripts.problem()

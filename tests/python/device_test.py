@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Goal:   tensors on another device than the CPU pass through host memory: collectives, DistributedDataParallel and the five
-        calls give what they give on the CPU, and nothing takes the device's memory for the host's.
-Method: a device whose memory crashes who touches it (far_device.cpp), on which a backward pass calls its hooks in a thread of
-        its own; each collective there and on the CPU; training beside the same steps in one process.
+"""Goal:   with tensors on another device than the CPU, collectives, DistributedDataParallel and the five calls give the same
+        results as on the CPU, and no code accesses the device's memory as host memory.
+Method: a device on which such an access crashes and a backward pass calls its hooks in a separate thread (far_device.cpp);
+        each collective runs there and on the CPU; training is compared with the same steps in one process.
 """
 import pathlib
 import unittest
@@ -18,8 +18,8 @@ FAR = "far:0" if TORCH >= (2, 0) else "privateuseone:0"
 
 
 def running_mean():
-    """The buffer of a worker after the steps of `reference`, of each worker's half: their mean is that of the whole batch,
-    since each output counts alike."""
+    """Returns the buffer after the steps of `reference` over the whole batch. The workers' mean must equal it, since each
+    worker has half of the batch and all outputs have equal weights."""
     points, labels, network = scripts.problem()
     optimizer, mean = scripts.sgd(network), torch.zeros(3)
     for _ in range(scripts.STEPS):
@@ -43,7 +43,7 @@ class FarDevice(ScriptTest):
                 with self.subTest(name, rank=facts["rank"]):
                     self.assertEqual(far, near)
 
-    if TORCH >= (2, 0):  # torch 1 has no collectives of such a device for DistributedDataParallel
+    if TORCH >= (2, 0):  # DistributedDataParallel of torch 1 has no collectives for such a device
 
         def test_one_word(self):
             for facts in self.launch("one_word"):

@@ -1,4 +1,4 @@
-"""Training scripts for draws_test.py: draws_scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
+"""Training scripts for draws_test.py: draws_scripts.py NAME [ARGUMENT...]. Each prints what the test checks."""
 import random
 
 import torch
@@ -22,7 +22,7 @@ class Augmented(torch.utils.data.Dataset):
 
 
 def augmentations(persistent, *given):
-    """All workers have set the same seed. given: the loader has a generator of its own."""
+    """Loads augmented samples after all workers have set the same seed. given: the loader has its own generator."""
     torch.manual_seed(1)
     job = syncopate.init()
     options = {"generator": torch.Generator().manual_seed(5)} if given else {}
@@ -32,7 +32,7 @@ def augmentations(persistent, *given):
 
 
 def weighted(way, order):
-    """Three epochs of draws by weights, in a loader that is made in one of several ways."""
+    """Draws samples by weights for three epochs; `way` says how the loader is made."""
     torch.manual_seed(7)
     job = syncopate.init(options={"data-order": order})
     dataset = TensorDataset(torch.arange(SAMPLES))
@@ -45,14 +45,14 @@ def weighted(way, order):
 
 
 def of_other_weights():
-    """Worker 1 has other ones."""
+    """Worker 1 passes other weights than worker 0."""
     job = syncopate.init()
     job.sampler(WeightedRandomSampler([1.0, 1.0 + job.rank], 2))
 
 
 def stops(*file):
-    """Two epochs of draws, or the second half of them, from the state that the first one has left in `file`."""
-    torch.manual_seed(int(bool(file)))  # that the state replaces
+    """Draws for two epochs and saves a state in the second one, or resumes from the state in `file` to the end."""
+    torch.manual_seed(int(bool(file)))  # with `file` another seed, which the state replaces
     job = syncopate.init()
     if file:
         job.load_state_dict(torch.load(file[0].format(job.rank)))
@@ -60,7 +60,7 @@ def stops(*file):
     drawn = []
     for step, [batch] in enumerate(batch for _ in range(1 if file else 2) for batch in data):
         drawn.append(batch.tolist())
-        if not file and step == 7:  # the second step of the second epoch
+        if not file and step == 7:  # in the second epoch
             torch.save(job.state_dict(), f"draws.{job.rank}")
     say(rank=job.rank, drawn=drawn)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   workers draw other random numbers for their samples, also where all scripts set the same seed; by weights all draw
-        together, and each draw is trained on once an epoch, by one of them.
-Method: draws_scripts.py under `syncopate run`; torch's own draws, and the weights as a bound.
+"""Goal:   workers draw different random numbers for their samples, even if all scripts set the same seed; draws by weights
+        are common to all workers, and exactly one worker trains on each draw.
+Method: draws_scripts.py under `syncopate run`; the test counts equal numbers and compares frequencies with the weights.
 """
 import collections
 import pathlib
@@ -29,8 +29,8 @@ class OfTwoWorkers(ScriptTest):
                 first, second = self.said(*call)
                 numbers = [pair[place] for facts in (first, second) for epoch in facts["epochs"] for pair in epoch
                            for place in (0, 1)]
-                self.assertGreater(len(set(numbers)), len(numbers) - 3)  # of a million
-                self.assertEqual(first["later"], second["later"])  # what all workers draw alike stays so
+                self.assertGreater(len(set(numbers)), len(numbers) - 3)  # of a million: a few may be equal
+                self.assertEqual(first["later"], second["later"])  # other draws of the script stay equal
 
     def test_draws_by_weights_are_those_of_all_workers_together(self):
         for call in self.weighted:
@@ -41,8 +41,8 @@ class OfTwoWorkers(ScriptTest):
                     self.assertEqual([len(epoch) for epoch in epochs], [scripts.SAMPLES] * 3)
                 drawn = [index for epoch in epochs for index in epoch]
                 self.assertEqual(len(drawn), 3 * scripts.SAMPLES)
-                self.assertGreaterEqual(min(drawn), 8)  # below, weights are zero
-                self.assertGreater(sum(index >= 16 for index in drawn), 110)  # 133 of 144 on average, 3.2 their deviation
+                self.assertGreaterEqual(min(drawn), 8)  # the first eight samples have weight 0
+                self.assertGreater(sum(index >= 16 for index in drawn), 110)  # mean 133 of 144, standard deviation 3.2
                 self.assertNotEqual(*(collections.Counter(epoch) for epoch in epochs[:2]))
 
     def test_ways_to_say_weights_draw_the_same(self):

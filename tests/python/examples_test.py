@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Goal:   the examples in Python run as their first lines say.
-Method: each under `syncopate run`: on the first samples of Fashion-MNIST, on a few images that are written here in
-        CIFAR-10's format, or on the text that the example makes.
+Method: each example runs under `syncopate run`: on the first samples of Fashion-MNIST, on a few images that the test writes
+        in CIFAR-10's format, or on the text that the example makes.
 """
 import importlib.util
 import pathlib
@@ -70,7 +70,7 @@ class Examples(ScriptTest):
         self.assertGreater(self.accuracy(output), 0.5)
 
     def write_images(self, name, count):
-        """A file of CIFAR-10's binary format: red and green of an image depend on its class, blue on the pixel alone.
+        """Writes a file in CIFAR-10's binary format: red and green of an image depend on its class, blue only on the pixel.
         Returns its bytes, [images, 3073]."""
         generator = torch.Generator().manual_seed(len(name))
         labels = torch.arange(count, dtype=torch.uint8) % 10
@@ -123,7 +123,7 @@ class Examples(ScriptTest):
             example.cifar10(self.cifar, example.TEST_FILES)
 
     def example(self, name):
-        """The module of an example."""
+        """Imports an example as a module."""
         described = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
         module = importlib.util.module_from_spec(described)
         described.loader.exec_module(module)
@@ -134,8 +134,8 @@ class Examples(ScriptTest):
         self.assertLess(losses[-1], losses[0] / 2)
 
     def test_hugging_face_style_loop_counts_every_token_once(self):
-        """Two workers that share all sentences of a step train as one process with the same sentences: their sentences,
-        and so their tokens, are not equally many."""
+        """Two workers that share the sentences of a step train as one process with all of them, although they have unequal
+        numbers of sentences and tokens."""
         options = ("--sentences", 9, "--per_device_train_batch_size", 3, "--max_train_steps", 12, "--logging_steps", 2,
                    "--gradient_accumulation_steps")
         alone = self.losses(self.output("hugging_face_style_loop", *options, 4, run=("-n", 1, "--run-dir", "alone")))

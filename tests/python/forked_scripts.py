@@ -1,12 +1,12 @@
 """Runs Python scripts without the seconds that importing torch costs each interpreter.
 
-A `ForkServer` is a process that imports torch once and forks for each script. Its `python` stands in a command line for
-`python3 -B`: a small client asks the server for a process with the client's arguments, directory, environment and standard
-streams, passes signals on to it, and ends as it ends. When the client is killed, so are the script's process and those that
-it has started. The process ids of client and script differ: a test that looks at those, or that limits, isolates or stops
-what it starts, starts a real interpreter.
+A `ForkServer` starts a process that imports torch once and forks for each script. Its property `python` replaces
+`python3 -B` in a command line: it starts a small client, which asks the server for a process with the client's arguments,
+directory, environment and standard streams, forwards signals to it, and ends with its exit status. If the client is killed,
+the server kills the script's process and those that it has started. Client and script have different process ids. A test
+that needs these ids, or that limits, isolates or stops the processes that it starts, starts a real interpreter.
 
-A run of ctest has one for all test files, which are forked by it, too: `forked_scripts.py start SOCKET`.
+A run of ctest shares one server, which also forks the test files themselves: `forked_scripts.py start SOCKET`.
 """
 import sys
 
@@ -20,13 +20,13 @@ if __name__ == "__main__" and sys.argv[1] == "client":  # before other imports, 
         try:
             os.kill(script, number)
         except ProcessLookupError:
-            pass  # it has just ended
+            pass  # the script has just ended
 
     passed_on = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}
-    signal.pthread_sigmask(signal.SIG_BLOCK, passed_on)  # until there is a process to pass them on to
+    signal.pthread_sigmask(signal.SIG_BLOCK, passed_on)  # until the script's process exists
     with socket.socket(socket.AF_UNIX) as server:
         request = marshal.dumps((sys.argv[3:], dict(os.environ), os.getcwd()))
-        os.chdir(os.path.dirname(sys.argv[2]))  # the path of a socket is short
+        os.chdir(os.path.dirname(sys.argv[2]))  # the path of a socket has a small maximum length
         server.connect(os.path.basename(sys.argv[2]))
         socket.send_fds(server, [len(request).to_bytes(4, "big")], [0, 1, 2])
         server.sendall(request)
@@ -60,11 +60,11 @@ import tempfile
 import threading
 import types
 
-_SHARED = "SYNCOPATE_FORK_SERVER"  # the socket of a server that all tests of a run have
+_SHARED = "SYNCOPATE_FORK_SERVER"  # the variable with the socket of a server that all tests of a run share
 
 
 class ForkServer:
-    """Gone with this process. Errors: RuntimeError, where it cannot import `modules`."""
+    """Starts a server that ends with this process. Errors: RuntimeError if the server cannot import `modules`."""
 
     def __init__(self, *modules, interpreter=sys.executable):
         self._modules, self._interpreter, self._words = modules or ("torch",), interpreter, None
@@ -72,7 +72,7 @@ class ForkServer:
 
     @property
     def python(self):
-        """The words that stand for `python3 -B`. The first time these are the real ones: a test file has one such start."""
+        """The words to use instead of `python3 -B`. The first use gets a real interpreter: a server for one start does not pay."""
         with self._starting:
             if self._words is None:
                 self._words = []
@@ -82,29 +82,29 @@ class ForkServer:
             return self._words
 
     def _start(self):
-        """The path of the server's socket."""
+        """Starts a server unless a shared one exists. Returns the path of its socket."""
         if self._modules == ("torch",) and self._interpreter == sys.executable and _SHARED in os.environ:
             return os.environ[_SHARED]
         folder = tempfile.mkdtemp(prefix="syncopate-forks-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         server = subprocess.Popen([self._interpreter, "-B", __file__, "serve", f"{folder}/socket", "stdin", *self._modules],
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        atexit.register(server.communicate)  # the end of its input ends it
+        atexit.register(server.communicate)  # closes its input, which ends the server
         if server.stdout.readline() != b"ready\n":
             raise RuntimeError(f"the server of forked scripts ended with status {server.wait()}")
         return f"{folder}/socket"
 
 
 def _request(connection):
-    """What a client asks for: arguments, environment and directory of a process, and its standard streams."""
+    """Reads a client's request: arguments, environment and directory of a process, and its standard streams."""
     size, streams, _, _ = socket.recv_fds(connection, 4, 3)
     with connection.makefile("rb") as stream:
         return marshal.loads(stream.read(int.from_bytes(size, "big"))), streams
 
 
 def _become(request, streams):
-    """Makes this process, a child of the server, the one that the client asked for. Returns its script and arguments."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: it ends with the server
+    """Turns this child of the server into the process that the client requested. Returns its script and arguments."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: this process is killed when the server ends
     arguments, environment, folder = request
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
@@ -115,7 +115,7 @@ def _become(request, streams):
     for entry in reversed(environment.get("PYTHONPATH", "").split(":")):
         if entry and entry not in sys.path:
             sys.path.insert(1, entry)  # behind the folder of the script
-    if "torch" in sys.modules and "OMP_NUM_THREADS" in environment:  # libgomp has read it when the server imported torch
+    if "torch" in sys.modules and "OMP_NUM_THREADS" in environment:  # libgomp read the server's value at import
         sys.modules["torch"].set_num_threads(int(environment["OMP_NUM_THREADS"]))
     return arguments
 
@@ -128,7 +128,7 @@ class _Forked:
         self.descriptors = connection.fileno(), self.process
 
     def end(self, client_is_gone):
-        """Takes the process's exit status and gives it to the client."""
+        """Waits for the process and sends its exit status to the client."""
         if client_is_gone:
             os.killpg(self.number, signal.SIGKILL)
         status = os.waitstatus_to_exitcode(os.waitpid(self.number, 0)[1])
@@ -142,13 +142,13 @@ class _Forked:
 
 
 def _serve(path, end):
-    """Forks for each client. Returns in the forked process, with the arguments that its client gave it."""
+    """Forks for each client until `end` is readable. Returns in the forked process, with its script and arguments."""
     listener = socket.socket(socket.AF_UNIX)
     os.chdir(os.path.dirname(path))
     listener.bind(os.path.basename(path))
     listener.listen(64)
     print("ready", flush=True)
-    running = {}  # by descriptor
+    running = {}  # a _Forked by each of its descriptors
     while True:
         ready = select.select([end, listener, *running], [], [])[0]
         if end in ready:
@@ -167,18 +167,18 @@ def _serve(path, end):
                 for each in {listener, connection, *running.values()}:
                     each.close()
                 return _become(request, streams)
-            os.setpgid(child, child)  # both do, so that it is done for either
+            os.setpgid(child, child)  # parent and child both do this, so that neither runs before it is done
             for stream in streams:
                 os.close(stream)
             forked = _Forked(connection, child)
-            with contextlib.suppress(BrokenPipeError):  # a client that is gone is noticed next time
+            with contextlib.suppress(BrokenPipeError):  # the next `select` notices that the client has ended
                 connection.sendall(child.to_bytes(4, "big"))
             running.update(dict.fromkeys(forked.descriptors, forked))
 
 
 def _run(script):
-    """Runs a script as the interpreter does. Returns the exit status, unless it ends by an exception of its own kind, such as
-    KeyboardInterrupt."""
+    """Runs a script as the interpreter does. Returns its exit status. Errors: those that the interpreter itself handles, such
+    as SystemExit with a message or KeyboardInterrupt."""
     main = types.ModuleType("__main__")
     main.__file__ = script
     sys.modules["__main__"] = main
@@ -188,12 +188,12 @@ def _run(script):
     try:
         exec(code, main.__dict__)
     except SystemExit as error:
-        # What a script of a test ends by is for the interpreter, and for the job.
+        # A training script's SystemExit is passed on to the interpreter and to the job; a test file's ends here.
         if not script.endswith("_test.py") or not isinstance(error.code, int | None):
             raise
         return int(error.code or 0)
     except Exception as error:
-        trace = error.__traceback__.tb_next  # without this function
+        trace = error.__traceback__.tb_next  # without the frame of this function
         sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
         sys.excepthook(type(error), error.with_traceback(trace), trace)
         return 1
@@ -201,7 +201,7 @@ def _run(script):
 
 
 def _start_shared(path):
-    """A server for all tests of the run of ctest that has started this process: it ends with that."""
+    """Starts a server for all tests of a run of ctest. It ends with the process that started this one, which is ctest."""
     with contextlib.suppress(FileNotFoundError):
         os.remove(path)
     server = subprocess.Popen([sys.executable, "-B", __file__, "serve", path, str(os.getppid()), "torch"], stdin=subprocess.DEVNULL,
@@ -212,18 +212,18 @@ def _start_shared(path):
 if __name__ == "__main__" and sys.argv[1] == "start":
     os._exit(_start_shared(sys.argv[2]))
 if __name__ == "__main__":
-    gc.disable()  # a third of the time of the imports
+    gc.disable()  # saves a third of the time of the imports
     for _name in sys.argv[4:]:
         importlib.import_module(_name)
     if "torch" in sys.modules and not sys.modules["torch"].__version__.startswith("1."):
-        importlib.import_module("torch._dynamo")  # as the first optimizer of a script does, for almost as long
+        importlib.import_module("torch._dynamo")  # otherwise the first optimizer of each script imports it, which takes almost as long as torch
     gc.freeze()
     gc.enable()
     sys.argv = _serve(sys.argv[2], sys.stdin if sys.argv[3] == "stdin" else os.pidfd_open(int(sys.argv[3])))
     _status = _run(sys.argv[0])
-    # The interpreter would now take down every module, which takes almost as long as to import them.
+    # Skips the interpreter's own end, which frees every module and takes almost as long as the imports.
     threading._shutdown()
     atexit._run_exitfuncs()
     for _stream in (sys.stdout, sys.stderr):
         _stream.flush()
-    ctypes.PyDLL(None).exit(_status)  # with the interpreter's lock: destructors of torch may call Python
+    ctypes.PyDLL(None).exit(_status)  # PyDLL keeps the interpreter's lock: torch's destructors may call Python

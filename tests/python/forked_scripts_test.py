@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Goal:   a script that a fork server runs ends as one that an interpreter runs.
-Method: small scripts, each by both: their output, exit status and signals are compared.
+"""Goal:   a script that a fork server runs behaves and ends as one that an interpreter runs.
+Method: both run small scripts; the test compares output, exit status and the effect of signals.
 """
 import os
 import pathlib
@@ -37,7 +37,7 @@ class ForkedScripts(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.server.python  # a real interpreter
+        cls.server.python  # the first use returns a real interpreter
         cls.forked = cls.server.python
 
     def setUp(self):
@@ -48,7 +48,7 @@ class ForkedScripts(unittest.TestCase):
     def run_by(self, python, *arguments, **options):
         done = subprocess.run([*python, self.script, *arguments], capture_output=True, text=True, timeout=LIMIT, check=False,
                               cwd=self.script.parent, **options)
-        own = "forked_scripts.py"  # whose frames stand above those of a SystemExit or a SyntaxError
+        own = "forked_scripts.py"  # its frames come before those of a SystemExit or a SyntaxError
         return done.returncode, done.stdout, [line for line in done.stderr.splitlines() if own not in line]
 
     def test_it_is_another_way_to_start(self):

@@ -1,4 +1,4 @@
-"""Training scripts for gradients_test.py: gradients_scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
+"""Training scripts for gradients_test.py: gradients_scripts.py NAME [ARGUMENT...]. Each prints what the test checks."""
 import math
 
 import torch
@@ -10,7 +10,7 @@ from scripts import parameters_of
 
 
 def ones(value=0.0):
-    """A parameter whose gradient is what a script gives it."""
+    """Returns a network of one weight, whose gradient a script sets by `pull`, and its optimizer."""
     network = torch.nn.Linear(1, 1, bias=False)
     torch.nn.init.constant_(network.weight, value)
     return network, torch.optim.SGD(network.parameters(), lr=1.0)
@@ -21,7 +21,7 @@ def pull(network, gradient):
 
 
 def weighed(*weights):
-    """One step, by the weight of this worker."""
+    """Takes one step with this worker's weight."""
     job = syncopate.init()
     network, sgd = ones()
     optimizer = job.DistributedOptimizer(sgd, network, batch_size=1)
@@ -39,7 +39,7 @@ def weighed(*weights):
 
 
 def looked_at(policy, synchronizes):
-    """In the second of three steps the gradient of worker 1 is not finite."""
+    """Takes three steps; in the second one the gradient of worker 1 is not finite."""
     job = syncopate.init(options={"on-nan": policy})
     network, sgd = ones()
     optimizer = job.DistributedOptimizer(sgd, network, batch_size=1)
@@ -55,7 +55,7 @@ def looked_at(policy, synchronizes):
 
 
 def of_another_default(kind):
-    """Worker 0 takes fewer steps than worker 1, in a script whose tensors are of another type by default."""
+    """Worker 0 takes fewer steps than worker 1, in a script that has set another default type of tensors."""
     job = syncopate.init()
     network, sgd = ones()
     torch.set_default_dtype(getattr(torch, kind))
@@ -71,7 +71,7 @@ def of_another_default(kind):
 
 
 def waits(scheme, how, *options):
-    """Worker 1 waits while worker 0 takes further steps, whose gradient is zero; then both look at the replicas."""
+    """Worker 1 waits while worker 0 takes further steps with a gradient of zero; then both print their parameters."""
     job = syncopate.init(scheme, options=dict(option.split("=") for option in options))
     network = torch.nn.Linear(1, 1, bias=False)
     sgd = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1)
@@ -85,7 +85,7 @@ def waits(scheme, how, *options):
 
 
 def keeps_back(scheme, codec, momentum):
-    """What a codec keeps back stays through steps without samples, and is sent by those with samples."""
+    """A codec keeps values back: steps without samples must not send them, later steps with samples must."""
     job = syncopate.init(scheme, options={"compress": codec, **({"local-steps": 1} if scheme == "local-sgd" else {})})
     torch.manual_seed(3)
     gradient = torch.randn(20, 10)
@@ -109,7 +109,7 @@ def keeps_back(scheme, codec, momentum):
 
 
 def overflows(order, policy):
-    """In the third of five steps the gradient of worker 1 overflows, under a loss scale and with clipping."""
+    """Takes five steps with a loss scale and clipping; in the third one the gradient of worker 1 overflows."""
     job = syncopate.init(options={"on-nan": policy})
     network, sgd = ones()
     optimizer = job.DistributedOptimizer(sgd, network, batch_size=1)
@@ -128,7 +128,7 @@ def overflows(order, policy):
 
 
 def of_weights(kind, synchronizes):
-    """One step whose weights are far apart, and whose weighted gradient is no float."""
+    """Takes one step with very different weights, in which a gradient times its weight overflows a float."""
     job = syncopate.init(options={"weights": kind})
     network, sgd = ones()
     optimizer = job.DistributedOptimizer(sgd, network, batch_size=1)
@@ -156,7 +156,7 @@ def weighs_nothing():
 
 
 def many_tokens(scheme):
-    """More than a job of a billion epochs of one sample has."""
+    """Takes steps with more samples than a job of a billion epochs of one sample has."""
     job = syncopate.init(scheme)
     network, sgd = ones()
     optimizer = job.DistributedOptimizer(sgd, network, batch_size=1)
@@ -182,7 +182,7 @@ def changes_rule(what, value):
 
 
 def changes_rate(group, kind):
-    """Of an optimizer with two groups, where a server takes the steps."""
+    """Changes the learning rate of one of two parameter groups, while a server takes the steps."""
     job = syncopate.init("asgd")
     network = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1))
     rate = torch.tensor(0.5) if kind == "tensor" else 0.5

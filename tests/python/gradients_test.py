@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   the gradient of a step: where it is, how much it weighs, and what becomes of one that is not finite, in a job of
-        one worker and of two.
-Method: jobs of this process, and gradients_scripts.py under `syncopate run`; closed values.
+"""Goal:   the gradient of a step is where a script expects it, has the right weight, and is handled as documented if it is
+        not finite, in jobs of one and of two workers.
+Method: jobs that consist of this process only, and gradients_scripts.py under `syncopate run`; closed values.
 """
 import io
 import math
@@ -53,7 +53,7 @@ class OfOneWorker(unittest.TestCase):
 
 
 class UsualWeights(unittest.TestCase):
-    """Of steps whose weight the script does not say."""
+    """Weights of steps for which the script passes none."""
 
     def setUp(self):
         self.job = syncopate.Job()
@@ -139,9 +139,9 @@ class Hooks(unittest.TestCase):
     def test_those_of_a_step_are_called_once(self):
         network = torch.nn.Linear(1, 1)
         optimizer = optimizer_of(network)
-        self.assertFalse(hasattr(type(optimizer).step, "__wrapped__"))  # by torch, at a cost in each step
+        self.assertFalse(hasattr(type(optimizer).step, "__wrapped__"))  # torch's wrapper would cost time in each step
         if not hasattr(optimizer, "register_step_post_hook"):
-            return  # torch 1.13 has none
+            return  # torch 1.13 has no such hooks
         called = []
         optimizer.register_step_pre_hook(lambda each, *_: called.append(("before", each is optimizer)))
         optimizer.register_step_post_hook(lambda each, *_: called.append(("after", each is optimizer)))
@@ -152,7 +152,7 @@ class Hooks(unittest.TestCase):
 
 
 class Rules(unittest.TestCase):
-    """Schemes and codecs ask a rule that has no words for the momentum of SGD alone."""
+    """For an optimizer without an equivalent rule, schemes and codecs use SGD's momentum only."""
 
     def test_in_place_of_those_without_words(self):
         def groups(*momenta):
@@ -168,7 +168,7 @@ class Rules(unittest.TestCase):
 
 
 class NotFiniteAlone(unittest.TestCase):
-    """The parameters of a large module are looked at part by part."""
+    """In a large module each step checks only a part of the gradients, in turn."""
 
     PARTS, VALUES = 8, 4000
 
@@ -183,7 +183,7 @@ class NotFiniteAlone(unittest.TestCase):
         optimizer.step()
 
     def test_it_is_found_within_eight_steps(self):
-        for spoiled, step in ((0, 9), (1, 2), (7, 8)):  # in the first step, after the look at the first part
+        for spoiled, step in ((0, 9), (1, 2), (7, 8)):  # spoiled in the first step, after the first part was checked
             with self.subTest(spoiled=spoiled):
                 self.setUp()
                 optimizer = optimizer_of(self.network)
@@ -219,7 +219,7 @@ class OfTwoWorkers(ScriptTest):
     waits = [("ssgd", "align"), ("ssgd", "finish"), ("ssgd", "align", "aggregate=server"), ("nbssgd", "finish"),
              ("local-sgd", "align")]
     codecs = [("ssgd", "bf16", "0.5"), ("ssgd", "topk:0.1", "0"), ("local-sgd", "topk:0.1", "0"), ("nbssgd", "topk:0.1", "0")]
-    # Before torch 2.3 scales are for GPUs alone.
+    # Before torch 2.3 GradScaler works on GPUs only.
     overflows = [(order, policy) for order in ("unscale first", "synchronize first") for policy in ("stop", "skip")
                  if TORCH >= (2, 3)]
     weights = [(kind, synchronizes) for kind in ("uniform", "samples") for synchronizes in ("yes", "no")]
@@ -290,7 +290,7 @@ class OfTwoWorkers(ScriptTest):
         for synchronizes in ("yes", "no"):
             for facts in self.said("looked_at", "skip", synchronizes):
                 with self.subTest(synchronizes=synchronizes, rank=facts["rank"]):
-                    self.assertEqual(facts["parameters"], [-5])  # means of 2, 1 and 2
+                    self.assertEqual(facts["parameters"], [-5])  # the means of the three steps are 2, 1 and 2
 
     def test_one_that_is_not_finite_ends_the_job_in_the_name_of_its_worker(self):
         for synchronizes in ("yes", "no"):

@@ -1,4 +1,4 @@
-"""Scripts for Horovod's interface, for horovod_test.py: horovod_scripts.py NAME. Each prints what the test looks at."""
+"""Scripts that use Horovod's interface, for horovod_test.py: horovod_scripts.py NAME. Each prints what the test checks."""
 # Length: one file, so that one start of two workers runs all of them.
 import pickle
 import sys
@@ -23,7 +23,7 @@ def wrapped(network, **options):
 
 
 def training(compression="none"):
-    """Each worker has an equal part of the whole dataset, so that the mean gradient is that of one process."""
+    """Gives each worker an equal part of the whole dataset, so that the mean gradient is that of one process."""
     hvd.init()
     points, labels, network = problem()
     if hvd.rank() == 1:
@@ -41,7 +41,7 @@ def training(compression="none"):
 
 
 def two_passes():
-    """Half of the own part in each of two passes, and gradients that are looked at before the step."""
+    """Takes two passes per step, each with half of the worker's part, and reads the gradients before the step."""
     hvd.init()
     points, labels, network = problem()
     optimizer = wrapped(network, backward_passes_per_step=2)
@@ -58,7 +58,7 @@ def two_passes():
 
 
 def overflows(scale_of):
-    """A loss scale, whose step the gradient of worker 1 once leaves out."""
+    """Trains with a loss scale; one step is skipped because the gradient of worker 1 overflows."""
     hvd.init()
     points, labels, network = problem()
     optimizer = wrapped(network)
@@ -78,7 +78,7 @@ def overflows(scale_of):
 
 
 class ByHand:
-    """What torch's GradScaler does; before 2.3 that is for GPUs alone."""
+    """Does what torch's GradScaler does, which before torch 2.3 works on GPUs only."""
 
     def __init__(self):
         self._scale, self._finite = 1024.0, True
@@ -102,8 +102,8 @@ class ByHand:
 
 
 def differentiated():
-    """Gradients of the losses of all workers through each collective, and how far they are from those of one process, which
-    Horovod divides by the number of workers behind some collectives, and multiplies by it behind others."""
+    """Computes gradients through each collective and prints their differences from those of one process. For some collectives
+    Horovod divides the gradients by the number of workers, for others it multiplies them by it."""
     hvd.init()
     rank, size = hvd.rank(), hvd.size()
     splits = [[(sender + receiver) % 3 for receiver in range(size)] for sender in range(size)]
@@ -112,7 +112,7 @@ def differentiated():
     def exchanged(tensors, parts):
         return [torch.cat([each.split(part)[receiver] for each, part in zip(tensors, parts)]) for receiver in range(size)]
 
-    # The rows of each worker, the collective, what the same is in one process: a result for each worker; and the factor.
+    # The rows of each worker; the collective; the results for all workers computed in one process; Horovod's factor.
     cases = {
         "allgather": (unequal, hvd.allgather, lambda all_: [torch.cat(all_)] * size, 1 / size),
         "mean": (equal, hvd.allreduce, lambda all_: [sum(all_) / size] * size),
@@ -148,7 +148,7 @@ def error_of(rows, collective, plain, factor=1):
 
 
 def of_float64():
-    """A gradient that float32 cannot hold."""
+    """Reduces a gradient that float32 cannot represent."""
     hvd.init()
     exact = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
     other = torch.nn.Parameter(torch.zeros(1))
@@ -159,7 +159,7 @@ def of_float64():
 
 
 def calls_of_horovod():
-    """Calls with the arguments that Horovod has, and a handle that is waited for twice."""
+    """Makes calls with all of Horovod's arguments, and waits twice for a handle."""
     hvd.init()
     rank, network = hvd.rank(), problem()[2]
     hvd.DistributedOptimizer(sgd(network), num_groups=2, groups=None, sparse_as_dense=True)
@@ -176,7 +176,8 @@ def calls_of_horovod():
 
 
 def two_optimizers(order):
-    """Worker 1 has fewer steps of both than worker 0, and joins; with `order` unequal the two step different ones."""
+    """Worker 1 takes fewer steps of both optimizers than worker 0, and joins. With order "unequal" the workers step different
+    optimizers first."""
     hvd.init()
     small, large = torch.nn.Parameter(torch.zeros(1)), torch.nn.Parameter(torch.zeros(1000))
     optimizers = [hvd.DistributedOptimizer(torch.optim.SGD([each], lr=0.5)) for each in (small, large)]
@@ -192,7 +193,7 @@ def two_optimizers(order):
 
 
 def unequal_counts():
-    """Worker 1 has two steps less than worker 0, and joins."""
+    """Worker 1 takes two steps fewer than worker 0, and joins."""
     hvd.init()
     points, labels, network = problem()
     optimizer = wrapped(network)
@@ -205,7 +206,7 @@ def unequal_counts():
 
 
 def refusal_of(call):
-    """What the library says of a call that it refuses."""
+    """Returns the error message of a call that the library refuses."""
     try:
         call()
     except hvd.ConfigError as error:
@@ -214,7 +215,7 @@ def refusal_of(call):
 
 
 def named(order):
-    """Two collectives of one shape under way, which worker 1 calls in the other order where that is unequal."""
+    """Begins two named collectives of equal shape; with order "unequal" worker 1 calls them in the other order."""
     hvd.init()
     tensors = {"a": torch.tensor([1.0]), "b": torch.tensor([10.0])}
     names = ["b", "a"] if order == "unequal" and hvd.rank() == 1 else ["a", "b"]
@@ -230,7 +231,7 @@ def named(order):
 
 
 def unequal_use(what):
-    """A sum of the same values by both workers, of which each makes something else."""
+    """Both workers reduce equal values, but with different operations or factors."""
     hvd.init()
     op = (hvd.Sum, hvd.Average)[hvd.rank()]
     weight = torch.nn.Parameter(torch.ones(2))
@@ -258,7 +259,7 @@ def names_at_once():
 
 
 def joins_early(count):
-    """Worker 1 takes one step, the others two more, after each of which they reduce numbers of their own."""
+    """Worker 1 takes one step and joins; the others take two more, and reduce further numbers after each."""
     hvd.init()
     weights = [torch.nn.Parameter(torch.zeros(3)) for _ in range(int(count))]
     optimizers = [hvd.DistributedOptimizer(torch.optim.SGD([each], lr=1.0)) for each in weights]
@@ -283,7 +284,7 @@ def reduced_numbers(rank, step):
 
 
 def joins_before_a_metric():
-    """Worker 1 joins; the next call of worker 0 is no step."""
+    """Worker 1 joins, and the next call of worker 0 is not a step but an allreduce."""
     hvd.init()
     weight = torch.nn.Parameter(torch.zeros(3))
     hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0)).step()
@@ -301,7 +302,7 @@ def integers():
 
 
 def hooks():
-    """Hooks of a distributed optimizer that has loaded a state run once a step."""
+    """Counts the calls of step hooks of a distributed optimizer that has loaded a state."""
     hvd.init()
     network = problem()[2]
     optimizer = wrapped(network)
@@ -315,7 +316,7 @@ def hooks():
 
 
 def scheduler_before():
-    """A scheduler of the optimizer that hvd.DistributedOptimizer gets; then also one of that which it returns."""
+    """Uses a scheduler of the optimizer that hvd.DistributedOptimizer wraps; then also one of the optimizer that it returns."""
     hvd.init()
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -339,7 +340,7 @@ def scheduled(again):
 
 
 def later_parameters():
-    """A parameter that is unfrozen after hvd.DistributedOptimizer, and one that is added."""
+    """Unfreezes a parameter after hvd.DistributedOptimizer was called, and adds another one."""
     hvd.init()
     first, frozen, added = (torch.nn.Parameter(torch.zeros(2, dtype=dtype))
                             for dtype in (torch.float32, torch.float32, torch.float64))
@@ -358,7 +359,7 @@ def later_parameters():
 
 
 def unpicklable():
-    """An object of worker 0 that pickle does not take; then one that cloudpickle, or what stands for it here, does."""
+    """Sends an object that pickle cannot serialize; then does so with a stand-in for cloudpickle that can."""
     hvd.init()
     sys.modules["cloudpickle"] = None
     own = (lambda: 1) if hvd.rank() == 0 else "plain"
@@ -368,7 +369,7 @@ def unpicklable():
 
 
 def rows():
-    """The rows of each worker of several tensors."""
+    """Gathers and scatters the rows of several tensors."""
     hvd.init()
     whole, integers_ = torch.arange(4.0), torch.arange(3)
     own = [torch.tensor([hvd.rank()] * (hvd.rank() + 1)), torch.tensor([[0.5]])]
@@ -387,7 +388,7 @@ def in_place(rank):
 
 
 def places():
-    """Who this worker is on which host."""
+    """Prints the ranks of this worker within its host and across hosts."""
     hvd.init()
     say(rank=hvd.rank(), local=[hvd.local_rank(), hvd.local_size()], cross=[hvd.cross_rank(), hvd.cross_size()],
         homogeneous=hvd.is_homogeneous(), enabled=[hvd.mpi_enabled(), hvd.gloo_enabled(), hvd.mpi_threads_supported()])
@@ -417,7 +418,7 @@ def collectives():
 
 
 def unequal_broadcast(what):
-    """Workers broadcast tensors of other types or shapes, or from other roots."""
+    """Workers call a broadcast with different types, shapes or roots."""
     hvd.init()
     second = hvd.rank() == 1
     tensor = torch.ones(3 if second and what == "shapes" else 2, dtype=torch.int32 if second and what == "types" else torch.float32)
@@ -425,7 +426,7 @@ def unequal_broadcast(what):
 
 
 def halves():
-    """Scaled values of float16, which a factor of float16 would round otherwise."""
+    """Scales values of float16 by a factor that float16 would round."""
     hvd.init()
     own = torch.tensor([-57.0, 33.0, 91.0], dtype=torch.float16)
     say(rank=hvd.rank(), scaled=hvd.allreduce(own, op=hvd.Sum, prescale_factor=0.1915194503788923).tolist(),
@@ -433,7 +434,7 @@ def halves():
 
 
 def keeps_sparse():
-    """An optimizer of sparse gradients; and a second reduction of the same gradients, with a warning."""
+    """Trains with sparse gradients; then reduces the same gradients twice, which gives a warning."""
     hvd.init()
     torch.manual_seed(3)
     bag = torch.nn.EmbeddingBag(6, 2, sparse=True)
@@ -451,7 +452,7 @@ def keeps_sparse():
 
 
 def sets():
-    """Workers 0 and 2 form a set, and worker 1 another one."""
+    """Uses two process sets: one of workers 0 and 2, and one of worker 1."""
     hvd.init()
     rank = hvd.rank()
     outer, inner = hvd.add_process_set([2, 0]), hvd.add_process_set(hvd.ProcessSet([1]))
@@ -485,7 +486,7 @@ def joins_by_turns():
     last = []
     for turn in range(3):
         if hvd.rank() == turn:
-            time.sleep(0.5)  # what the others wait is compared with this
+            time.sleep(0.5)  # the test compares the wait of the others with this
         last.append(hvd.join())
     say(rank=hvd.rank(), last=last)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Goal:   a script for Horovod runs by a changed import, and trains as one process with the whole batch would.
+"""Goal:   a script for Horovod runs after a change of its import, and trains as one process with the whole batch would.
 Method: horovod_scripts.py under `syncopate run`, compared with torch in this process.
 """
 import ast
@@ -36,7 +36,7 @@ class OfTwoWorkers(HorovodTest):
              *(("unequal_broadcast", what) for what in ("types", "roots", "shapes"))]
     if TORCH >= (2, 0):
         calls.append(("hooks",))
-    if TORCH >= (2, 3):  # before, there is no GradScaler for CPUs
+    if TORCH >= (2, 3):  # earlier versions have no GradScaler for CPUs
         calls.append(("overflows", "torch"))
 
     def run_by(self, workers, name, *arguments):
@@ -104,7 +104,7 @@ class OfTwoWorkers(HorovodTest):
         optimizer = scripts.sgd(network)
         for step in range(scripts.STEPS):
             optimizer.zero_grad()
-            contributed = 2 if step < scripts.STEPS - 2 else 1  # of two workers
+            contributed = 2 if step < scripts.STEPS - 2 else 1  # workers
             (functional.cross_entropy(network(points), labels) * contributed / 2).backward()
             optimizer.step()
         self.assert_near(said[0]["parameters"], scripts.parameters_of(network))
@@ -147,7 +147,7 @@ class OfTwoWorkers(HorovodTest):
         for facts in self.said("scheduler_before"):
             self.assertEqual((facts["warned"], facts["ends"]), ([], [[-3, 0.25]] * 2))
 
-    if TORCH >= (2, 0):  # before, optimizers have no hooks
+    if TORCH >= (2, 0):  # optimizers of torch 1 have no step hooks
 
         def test_hooks_run_once_a_step(self):
             for facts in self.said("hooks"):
@@ -190,7 +190,7 @@ class OfTwoWorkers(HorovodTest):
     def test_classes_of_the_stub_exist(self):
         stub = ast.parse(pathlib.Path(hvd.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
         for node in stub.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):  # else what a function returns
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):  # a private class is only the type of a result
                 self.assertTrue(hasattr(hvd, node.name), node.name)
 
     def test_refusals_say_what_to_do(self):
@@ -252,7 +252,7 @@ class OfThreeWorkers(HorovodTest):
             self.assertEqual([each[:5] for each in (facts["said"][0] for facts in said)], [all_three] * 3)
             for facts in (said[0], said[2]):
                 for step, (mean, *others, product, rows) in enumerate(facts["said"][1:], start=1):
-                    self.assertEqual([round(each * 3, 5) for each in mean], [4, -2])  # zeros of worker 1
+                    self.assertEqual([round(each * 3, 5) for each in mean], [4, -2])  # worker 1 contributes zeros
                     self.assertEqual(others, [[12, -6], [-5, -9], [9, 7]])
                     own_rows = [2] * (2 - facts["rank"] // 2)
                     self.assertEqual((product, rows), ([(1 + step) * (3 + step), (step - 1)**2], own_rows))

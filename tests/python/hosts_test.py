@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Goal:   ranks on two hosts exchange values over backend "syncopate", and train by five calls, where the user trusts the
-        network; each rank knows its own address in it, or says what is missing. On one host the key of the job is for its user
-        alone.
-Method: two network namespaces with names of their own, linked by a cable; scripts that are started by hand.
+"""Goal:   if the user trusts the network, ranks on two hosts exchange values over backend "syncopate" and train by the five
+        calls; each rank finds its own address in the network, or says what is missing. On one host only the user of a job
+        can read its key.
+Method: two network namespaces with different host names, connected by a virtual cable; scripts without a launcher.
 """
 import json
 import os
@@ -23,7 +23,7 @@ from syncopate_torch import ConfigError, TimedOut  # noqa: E402
 from syncopate_torch.core import library  # noqa: E402
 from syncopate_torch.distributed import rendezvous  # noqa: E402
 
-LIMIT = 200  # seconds, of all ranks
+LIMIT = 200  # seconds for a rank
 
 
 class Hosts(unittest.TestCase):
@@ -43,7 +43,7 @@ class Hosts(unittest.TestCase):
         self.folder = folder.name
 
     def start(self, trusted, script, *arguments, names=("host-0", "host-1"), master="10.84.0.1"):
-        """What the two ranks print, and their exit statuses."""
+        """Runs a script on both hosts; returns the outputs of the two ranks and their exit statuses."""
         running = []
         for rank, host in enumerate(self.hosts):
             place = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": master, "MASTER_PORT": "29500",
@@ -97,7 +97,7 @@ class Hosts(unittest.TestCase):
 
 
 class Addresses(unittest.TestCase):
-    """Of a rank among several hosts: their names, boots and networks."""
+    """The address of a rank in a job on several hosts, given their names, boots and networks."""
     several = ["host-0 1 net:[1]", "host-1 2 net:[1]"]
 
     def address(self, master, store=None, hosts=None):
@@ -113,7 +113,7 @@ class Addresses(unittest.TestCase):
         return str(caught.exception)
 
     def test_without_master_addr_the_host_of_the_store_shows_the_network(self):
-        """Here it is this host, which is refused as such."""
+        """In this test the store is on this host, so its address is refused as a loopback address."""
         nested = distributed.PrefixStore("one", distributed.PrefixStore("two", self.store()))
         self.assertIn("'localhost' is a loopback address on this host", self.refusal("", nested))
 
@@ -143,7 +143,7 @@ class Addresses(unittest.TestCase):
 
 
 class Coordinators(unittest.TestCase):
-    """Of a rank whose store still names the coordinator of an attempt that has failed."""
+    """Joining through a store that still names the coordinator of a failed attempt."""
 
     def setUp(self):
         self.store, self.entry, self.tried = distributed.HashStore(), mock.Mock(), []
@@ -170,7 +170,7 @@ class Coordinators(unittest.TestCase):
 
 
 class Keys(unittest.TestCase):
-    """Of a job whose ranks are on one host: torch's store shows what it has to other users."""
+    """The key of a job on one host. Other users can read torch's store, so the store must not contain the key."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

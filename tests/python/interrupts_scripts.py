@@ -1,4 +1,4 @@
-"""Workers of which one waits in vain, for interrupts_test.py: interrupts_scripts.py NAME [HOW]."""
+"""Scripts in which a worker waits for one that does not come, for interrupts_test.py: interrupts_scripts.py NAME [HOW]."""
 import os
 import signal
 import sys
@@ -23,7 +23,7 @@ class Loop:
 
 
 def is_wait(frame):
-    """True in the handler of a signal that came while a call waits."""
+    """Returns True if the signal interrupted a waiting call of the library; `frame` is the signal handler's argument."""
     while frame is not None:
         code = frame.f_code
         if (os.path.basename(code.co_filename), code.co_name) in (("process.py", "_look"), ("library.py", "wait")):
@@ -33,7 +33,7 @@ def is_wait(frame):
 
 
 def on_interrupt(act):
-    """Calls `act` when SIGINT has come and the worker waits, however early the test sends it."""
+    """Calls `act` on SIGINT, but only once the worker waits: the test may send the signal earlier."""
 
     def handler(_number, frame):
         if is_wait(frame):
@@ -50,21 +50,21 @@ def interrupt():
 
 
 def pause():
-    """Until the test sends SIGUSR1."""
+    """Waits until the test sends SIGUSR1."""
     print("ready", flush=True)
     signal.pause()
 
 
 def of_training(job, how):
-    """A wait after the first step of all."""
+    """Takes a first step with all workers; returns a function that waits for the other workers."""
     loop = Loop(job)
     loop.step()
-    kept.append(loop)  # until the end of the script
+    kept.append(loop)  # keeps it until the end of the script
     return {"step": loop.step, "align": loop.optimizer.align, "finish": loop.optimizer.finish, "end": lambda: None}[how]
 
 
 def waits(how):
-    """The last worker, or the first one in `leave`, waits for the other, which pauses, and then does the same."""
+    """Worker 1 (with how = "leave", worker 0) waits for the other worker, which pauses and then makes the same call."""
     on_interrupt(interrupt)
     if how == "init":
         print("ready", flush=True)
@@ -79,7 +79,7 @@ def waits(how):
 
 
 def catches():
-    """A script that goes on after an interrupted `align`."""
+    """Catches the interrupt of an `align` and calls it again."""
     on_interrupt(interrupt)
     job = syncopate.init("ssgd")
     align = of_training(job, "align")
@@ -94,7 +94,7 @@ def catches():
 
 
 def handles(how):
-    """The last worker waits in a step, or at its end, and the handlers of its signals do more than to raise."""
+    """Worker 1 waits in a step, or at its end, and its signal handlers do other things than raise KeyboardInterrupt."""
     job = syncopate.init("ssgd")
     step = of_training(job, "step")
 
@@ -115,7 +115,7 @@ def handles(how):
 
 
 def saves(how):
-    """Trains until SIGTERM has come, as the script's own handler or the job says, and ends in order."""
+    """Trains until SIGTERM, which the script's own handler or the job reports, and ends the training normally."""
     come = []
     if how == "handler":
         signal.signal(signal.SIGTERM, lambda *_: come.append(True))
@@ -132,7 +132,7 @@ def saves(how):
 
 
 def joins_again():
-    """Worker 0 gives up when the other does not come, and tries again."""
+    """Worker 0 is interrupted while it waits for worker 1 to join, and joins again."""
     if os.environ["RANK"] == "0":
         on_interrupt(interrupt)
         print("ready", flush=True)

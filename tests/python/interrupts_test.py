@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Goal:   Ctrl-C ends every wait of a script for the other workers by KeyboardInterrupt, whatever has started the script, and the
-        others get an error that says so; handlers of signals may raise and leave the job, but not use it.
-Method: two processes with the variables of torchrun, of which one waits in what the other does not come to: SIGINT to that
-        one, and when it has ended a signal to the other, which then comes.
+"""Goal:   Ctrl-C ends every wait of a script for other workers by KeyboardInterrupt, however the script was started, and the
+        others get an error that says so; signal handlers may raise and leave the job, but not use it.
+Method: two processes with the variables of torchrun; one waits in a call that the other does not make. The test sends SIGINT
+        to the waiting process and, when it has ended, a signal to the other one, which then makes the call.
 """
 import os
 import pathlib

@@ -12,7 +12,7 @@ from syncopate_torch.training.job import Job
 
 
 def trained(job):
-    """A network that this job has trained for an epoch."""
+    """Trains a network for an epoch and returns it."""
     torch.manual_seed(0)
     dataset = TensorDataset(torch.rand(64, 8), torch.rand(64, 1))
     network = torch.nn.Linear(8, 1)
@@ -27,14 +27,14 @@ def trained(job):
 
 
 def used():
-    """What this process has open, and the jobs that it has not let go."""
+    """Returns the numbers of threads, descriptors and live job objects of this process."""
     gc.collect()
     return {"threads": len(os.listdir("/proc/self/task")), "descriptors": len(os.listdir("/proc/self/fd")),
             "jobs": sum(isinstance(each, Job) for each in gc.get_objects())}
 
 
 def one_after_the_other(scheme, how):
-    """Jobs that are left, or whose objects go."""
+    """Runs one job after the other, which end by `leave` or when their objects are deleted."""
     after = []
     for _ in range(6):
         job = syncopate.init(scheme=scheme)
@@ -48,7 +48,7 @@ def one_after_the_other(scheme, how):
 
 
 def with_open_group(run_folder):
-    """Worker 0, which hosts the job, leaves before worker 1, while a group is open."""
+    """Worker 0, which hosts the job, leaves before worker 1 while a group is open."""
     job = syncopate.init(scheme="local-sgd", options={"run-dir": run_folder, "trace": "steps"})
     rank, group = job.rank, job.open_group(range(job.size))
     trained(job)
@@ -64,7 +64,7 @@ def with_open_group(run_folder):
 
 
 def dropped_group():
-    """Worker 0 lets a group go whose collectives have not ended; worker 1 begins them later."""
+    """Worker 0 deletes a group while its collectives are under way; worker 1 begins them later."""
     job = syncopate.init()
     first, last = job.open_group([0, 1]), job.open_group([0, 1])
 
@@ -83,7 +83,7 @@ def dropped_group():
 
 
 def everyone_kept():
-    """The group of all workers is used once its job has been left."""
+    """Uses the group of all workers after its job was left."""
     job = syncopate.init()
     rank, everyone = job.rank, job.everyone
     everyone.barrier()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Goal:   a worker that leaves its job gives everything back, the host of a job after the others; what is under way in a group
-        goes on though nobody keeps the group, and a group of a job that was left says so. Memory does not grow with the steps.
-Method: scripts of leaving_scripts.py by `syncopate run`, or with the variables of torch.distributed; they count their threads
-        and descriptors after each of several jobs, and hold groups longer, and less long, than their works.
+"""Goal:   a worker that leaves its job releases all resources, and the worker that hosts the job leaves last; collectives of
+        a deleted group still end, and a group refuses calls after its job was left. Memory does not grow with the steps.
+Method: leaving_scripts.py under `syncopate run`, or with the variables of torch.distributed; the scripts count their threads
+        and descriptors after each of several jobs, and delete groups before and after the end of their collectives.
 """
 import json
 import os
@@ -34,8 +34,8 @@ class Leaving(ScriptTest):
     def test_memory_does_not_grow_with_the_steps(self):
         for facts in self.facts(super().launch(2, "many_steps", "ssgd")):
             before, after = facts["before"], facts["after"]
-            self.assertLess(after["own"] - before["own"], 256)  # a leak of 32 bytes a step
-            # Bytes go round in two rings of 1 MiB for each pair of workers; pages count once they were used.
+            self.assertLess(after["own"] - before["own"], 256)  # less than 32 bytes per step
+            # Each pair of workers has two rings of 1 MiB in shared memory; a page counts once it was used.
             self.assertLess(after["shared"], 2 * 1024 + 1024)
 
     def test_the_host_of_a_job_stays_until_the_others_have_left_and_its_record_is_complete(self):

@@ -1,4 +1,4 @@
-"""Training scripts for lightning_test.py: lightning_scripts.py NAME [ARGUMENT...]. Each prints what it has found."""
+"""Training scripts for lightning_test.py: lightning_scripts.py NAME [ARGUMENT...]. Each prints its results."""
 import pathlib
 
 import lightning
@@ -70,7 +70,7 @@ def say(training, model, **facts):
 
 
 class Distributed(Points):
-    """Its script makes the optimizer of the job itself."""
+    """A module that makes the job's optimizer itself."""
 
     def configure_optimizers(self):
         job = self.trainer.strategy.job
@@ -78,14 +78,14 @@ class Distributed(Points):
 
 
 def whole_batch(scheme="ssgd", made_by="strategy"):
-    """Each step takes the whole dataset, in two parts."""
+    """Trains with the whole dataset in each step; each worker has half of it."""
     training, model = trainer(scheme), Distributed() if made_by == "script" else Points()
     training.fit(model, DataLoader(dataset(), batch_size=scripts.SAMPLES // 2, shuffle=True))
     say(training, model, size=training.world_size)
 
 
 def clipped():
-    """The same; gradients are clipped, and the rate follows a schedule by epochs."""
+    """Trains in the same way, with clipped gradients and a schedule by epochs."""
 
     class Scheduled(Points):
         def configure_optimizers(self):
@@ -98,7 +98,7 @@ def clipped():
 
 
 def clipped_by_itself():
-    """The same by a module that steps its optimizer itself."""
+    """Trains in the same way as `clipped`, with a module that steps its optimizer itself."""
 
     class Manual(Points):
         automatic_optimization = False
@@ -124,7 +124,7 @@ def clipped_by_itself():
 
 
 def averaged(scheme):
-    """A callback leaves averages of this worker's weights in the module."""
+    """Trains with a callback that leaves averages of this worker's weights in the module."""
 
     class Before(lightning.Callback):
         def on_train_end(self, _trainer, module):
@@ -141,21 +141,21 @@ def averaged(scheme):
 
 
 def accumulated():
-    """Each step takes the whole dataset, in parts of batches of 24 and 8 samples."""
+    """Trains with the whole dataset in each step, accumulated over batches of 24 and 8 samples."""
     training, model = trainer("ssgd", accumulate_grad_batches=3), Points()
     training.fit(model, DataLoader(dataset(), batch_size=24))
     say(training, model)
 
 
 class Waiting(Points):
-    """Its script waits for all workers after a test, as a checkpoint would."""
+    """Waits for all workers after a validation, as a checkpoint would."""
 
     def on_validation_end(self):
         self.trainer.strategy.barrier("after a test")
 
 
 def tested_between_passes(interval):
-    """Tests after every few batches, 0 for none, where a step takes four of them."""
+    """Validates after every `interval` batches (0: never), while a step takes four batches."""
     training = trainer("ssgd", epochs=2, accumulate_grad_batches=4, limit_val_batches=1.0 if int(interval) else 0,
                        val_check_interval=int(interval) or None, check_val_every_n_epoch=None)
     model = Waiting()
@@ -164,7 +164,7 @@ def tested_between_passes(interval):
 
 
 class Ordered(Points):
-    """Knows which samples it has trained on, by epochs."""
+    """Records which samples it has trained on in each epoch."""
 
     def on_train_epoch_start(self):
         self.orders.append([])
@@ -175,8 +175,8 @@ class Ordered(Points):
 
 
 def goes_on():
-    """By the kind of a loader, the orders of a fit without a stop, and those of one that a checkpoint ends and of another
-    that it begins, each in a job of its own."""
+    """Prints for several kinds of loaders the orders of samples of an uninterrupted fit, of a fit that ends with a checkpoint,
+    and of a fit that begins with this checkpoint, each in its own job."""
 
     def orders(kind, epochs, checkpoint=None):
         training, model = trainer("ssgd", epochs=epochs), Ordered()
@@ -195,7 +195,7 @@ def goes_on():
 
 
 class OneCycle(Points):
-    """Follows a schedule that is made of the number of all steps, and knows which samples it has trained on."""
+    """Follows a schedule that depends on the total number of steps, and records which samples it has trained on."""
 
     def __init__(self):
         super().__init__()
@@ -212,7 +212,7 @@ class OneCycle(Points):
 
 
 def within_an_epoch(checkpoint=None, kind="plain", folder="within"):
-    """Three epochs with a checkpoint after every third step; from one of these the rest of them."""
+    """Trains for three epochs with a checkpoint after every third step, or the rest of them from `checkpoint`."""
     saves = lightning.pytorch.callbacks.ModelCheckpoint(folder, "{step}", every_n_train_steps=3, save_top_k=-1)
     training, model = trainer("ssgd", epochs=3, callbacks=[saves], enable_checkpointing=True), OneCycle()
     job = training.strategy.job
@@ -230,7 +230,7 @@ def rest_of_an_epoch(*checkpoint):
 
 
 def rests_of_epochs():
-    """The same of several kinds of loaders, each time in a job of its own."""
+    """Does so with several kinds of loaders, from the start and from a checkpoint, each time in its own job."""
 
     def found(kind, checkpoint):
         training, model = within_an_epoch(checkpoint, kind, kind)
@@ -241,7 +241,7 @@ def rests_of_epochs():
 
 
 def parts_of_epochs():
-    """Half of an epoch, tests within it, and the same few batches in each of them."""
+    """Trains on half of each epoch, with validations within it."""
     training, model = trainer("ssgd", epochs=2, limit_train_batches=0.5, val_check_interval=0.5), OneCycle()
     training.fit(model, DataLoader(dataset(), batch_size=4), DataLoader(dataset(), batch_size=8))
     say(training, model, order=model.order, validations=model.validations)
@@ -254,7 +254,7 @@ def overfits():
 
 
 def epochs(scheme):
-    """Workers of unequal speed; validation and a checkpoint after each epoch."""
+    """Trains workers of unequal speed, with a validation and a checkpoint after each epoch."""
     training = trainer(scheme, epochs=3, enable_checkpointing=True, default_root_dir=scheme, callbacks=[
         lightning.pytorch.callbacks.ModelCheckpoint(save_last=True)])
     model = Points(rate=0.05)
@@ -270,7 +270,7 @@ def epochs(scheme):
 
 
 def tests_the_best():
-    """Of workers whose own numbers of steps would name it differently."""
+    """Tests the best checkpoint. Workers take different numbers of steps, so their own numbers would give it different names."""
 
     class Tested(Points):
         test_step = Points.validation_step
@@ -313,7 +313,7 @@ class Compared(Points):
 
 
 def validated(scheme, way):
-    """With averages of weights, which a callback puts into the module for a validation."""
+    """Trains with a callback that puts averages of the weights into the module for each validation."""
     options = {} if way == "manual" else {"val_check_interval": 0.5}
     training = trainer(scheme, epochs=3, callbacks=[lightning.pytorch.callbacks.EMAWeightAveraging(decay=0.9)], **options)
     model = Compared(way == "manual")
@@ -339,7 +339,7 @@ def one_batch():
 
 
 def logs_in_each_step():
-    """Each step asks for the folder of worker 0's logger."""
+    """Reads the log folder, which is that of worker 0's logger, in each step."""
 
     class Logs(Points):
         def training_step(self, batch, index):
@@ -367,7 +367,7 @@ def raises(rank):
 
 
 def interrupted(rank):
-    """As if the user had pressed Ctrl-C in one worker."""
+    """Raises KeyboardInterrupt in one worker, as Ctrl-C does."""
 
     class Interrupted(Points):
         def on_train_batch_end(self, *_arguments):
@@ -379,7 +379,7 @@ def interrupted(rank):
 
 
 class Unfreezes(lightning.pytorch.callbacks.BaseFinetuning):
-    """The first layer, in the second epoch."""
+    """Unfreezes the first layer in the second epoch."""
 
     def freeze_before_training(self, module):
         self.freeze(module.network[0])
@@ -390,7 +390,7 @@ class Unfreezes(lightning.pytorch.callbacks.BaseFinetuning):
 
 
 def refused():
-    """What no job can do, by name, in a job of one worker."""
+    """Prints the errors of fits that a job does not support, by name, in a job of one worker."""
     refusals = {}
 
     def fit(name, model=None, loader=None, **options):
@@ -435,7 +435,7 @@ def refused():
 
 
 def refused_without_a_length():
-    """What asks for the length of an epoch of leased samples, by name."""
+    """Prints the errors of fits that need the length of an epoch, which leased samples do not have."""
     refusals, job = {}, syncopate.init("esync")
     for name, model, options in (("limit", Points(), {"limit_train_batches": 0.5}),
                                  ("interval", Points(), {"val_check_interval": 0.5}), ("estimated", OneCycle(), {})):

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Goal:   a PyTorch Lightning script trains with SyncopateStrategy as one process with the whole batch would, and with
-        workers of unequal speed comes to its end; it refuses in one line what no job can do.
-Method: lightning_scripts.py under `syncopate run`, compared with torch in this process. Beside
-        torch 1, as Debian has it, only the message that says what is missing.
+"""Goal:   a PyTorch Lightning script trains with SyncopateStrategy as one process with the whole batch would, and also ends
+        with workers of unequal speed; the strategy refuses in one line what a job does not support.
+Method: lightning_scripts.py under `syncopate run`, compared with torch in this process. With torch 1, which Debian has, the
+        test only checks the message that says what is missing.
 """
 import importlib.util
 import json
@@ -181,7 +181,7 @@ if TORCH >= (2, 0):
                         self.assertEqual(facts["ends"], [True] * (3 if way == "manual" else 6))
                         self.assertTrue(facts["equal"])
                         self.assertEqual(facts["own"], facts["rank"])
-                        if scheme == "local-sgd":  # of equal parts
+                        if scheme == "local-sgd":  # whose workers take equally many steps
                             self.assertAlmostEqual(facts["mean"], 0.5)
 
         def test_one_batch_of_each_worker_as_a_trial(self):

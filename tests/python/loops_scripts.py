@@ -1,4 +1,4 @@
-"""Training scripts for loops_test.py: loops_scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
+"""Training scripts for loops_test.py: loops_scripts.py NAME [ARGUMENT...]. Each prints what the test checks."""
 import gc
 import math
 import os
@@ -13,11 +13,11 @@ from torch.optim.lr_scheduler import StepLR
 
 from calls import run_calls, say
 
-SAMPLES = 65  # of two workers with 16 a step the first has 33, the second 32
+SAMPLES = 65  # worker 0 has 33 of them, worker 1 has 32
 
 
 def problem():
-    """Points of six values in three classes, and a network that is always the same."""
+    """Returns points of six values, their labels in three classes, and a network with fixed initial parameters."""
     torch.manual_seed(3)
     points = torch.randn(SAMPLES, 6)
     labels = (points @ torch.randn(6, 3)).argmax(1)
@@ -29,7 +29,7 @@ def parameters_of(network):
 
 
 def scheduled():
-    """The rate falls after each epoch of the worker's own loop."""
+    """Trains with a learning rate that falls after each epoch of the worker's own loop."""
     job = syncopate.init()
     points, labels, network = problem()
     data = job.partition_dataset(torch.utils.data.TensorDataset(points, labels), batch_size=32)
@@ -68,14 +68,14 @@ def followed():
 
 
 def take_step(optimizer, network, points, labels):
-    """With the first eight samples."""
+    """Takes a step with the first eight samples."""
     optimizer.zero_grad()
     functional.cross_entropy(network(points[:8]), labels[:8]).backward()
     optimizer.step()
 
 
 def steps_with_other_settings(scheme, name, value):
-    """Worker 1 gives its optimizer another setting before the third step."""
+    """Worker 1 changes a setting of its optimizer before the third step."""
     job = syncopate.init(scheme)
     points, labels, network = problem()
     sgd = torch.optim.SGD(network.parameters(), lr=0.2, momentum=0.9)
@@ -89,7 +89,7 @@ def steps_with_other_settings(scheme, name, value):
 
 
 def changes_its_module(value):
-    """Every worker sets a bias in the middle of training: worker 1 to `value`, the other one to 1."""
+    """Each worker sets a bias in the middle of training: worker 1 to `value`, worker 0 to 1."""
     job = syncopate.init()
     points, labels, network = problem()
     optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.2), network, batch_size=8)
@@ -101,7 +101,7 @@ def changes_its_module(value):
 
 
 def shows_a_batch(scheme):
-    """Worker 0 looks at the first batch before the training and after the first epoch; then come whole epochs."""
+    """Worker 0 looks at the first batch before the training and after each epoch; all train on whole epochs."""
     job = syncopate.init(scheme)
     points, _, network = problem()
     data = job.partition_dataset(torch.utils.data.TensorDataset(torch.arange(SAMPLES)), batch_size=16)
@@ -127,7 +127,7 @@ def shows_a_batch(scheme):
 
 
 def forks():
-    """Each child of a fork in the middle of the training ends in a way of its own."""
+    """Forks children in the middle of training, each of which ends in another way."""
     job = syncopate.init()
     points, labels, network = problem()
     optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.2), network, batch_size=8)
@@ -150,7 +150,7 @@ def forks():
 
 
 def counts(scheme):
-    """What each worker knows of the samples of all, after steps of its own and after it has waited for the others."""
+    """Prints the total samples that each worker knows, after its own steps and after it has waited for the others."""
     job = syncopate.init(scheme)
     points, labels, network = problem()
     sgd = torch.optim.SGD(network.parameters(), lr=0.2)
@@ -167,7 +167,7 @@ def counts(scheme):
 
 
 def goes_on_with_ssgd(scheme):
-    """From the state of a job whose workers had optimizers of their own, with momenta of their own samples."""
+    """Trains by `scheme`, in which each worker has its own optimizer and momenta, and continues from its state by ssgd."""
     points, labels, _ = problem()
 
     def trained(job, steps, state=None):
@@ -190,7 +190,7 @@ def goes_on_with_ssgd(scheme):
 
 
 def counts_its_own(scheme):
-    """What worker 0 knows of the samples of all after each step, of which worker 1 takes none, and the steps of a scheduler."""
+    """Worker 1 takes no step. Prints the total samples that worker 0 knows after each step, and the steps of a scheduler."""
     job = syncopate.init(scheme, options={"on-nan": "skip"})
     points, labels, network = problem()
     sgd = torch.optim.SGD(network.parameters(), lr=0.2)
@@ -207,7 +207,7 @@ def counts_its_own(scheme):
 
 
 def goes_on_at_unequal_rates(scheme, file=None):
-    """The rate and the momentum of each worker follow its own steps, of which each takes another number."""
+    """Workers take different numbers of steps, and the learning rate and momentum of each follow its own steps."""
     job = syncopate.init(scheme)
     if file is not None:
         job.load_state_dict(torch.load(file.format(scheme, job.rank)))
@@ -225,8 +225,8 @@ def goes_on_at_unequal_rates(scheme, file=None):
 
 
 def saves_each_epoch(scheme, epochs, is_killed=False):
-    """Each worker saves a state of its own after each epoch. In the last one worker 1 may be killed before that, once
-    worker 0 has saved."""
+    """Each worker saves its own state after each epoch. With `is_killed`, worker 1 is killed in the last epoch after worker 0
+    has saved and before it saves itself."""
     job = syncopate.init(scheme)
     file = f"{scheme}.{job.rank}"
     if os.path.exists(file):
@@ -256,7 +256,7 @@ def saves_each_epoch(scheme, epochs, is_killed=False):
 
 
 def of_moments():
-    """What the optimizer says to states of two moments each, of worker 0 and worker 1; None: that worker loads none."""
+    """Loads states of different moments on the two workers and prints the errors; None: worker 1 loads no state."""
     job = syncopate.init()
     _, _, network = problem()
     place, moment = {"epoch": 1, "step": 3}, {"job": "3f", "alignments": 2, "round": 7}
@@ -279,7 +279,7 @@ def of_moments():
 
 
 def accumulated():
-    """Workers align between the two passes of a step. A third worker, which has no step, does so, too."""
+    """Workers call `align` between the two passes of a step."""
     job = syncopate.init()
     points, labels, network = problem()
     sgd = torch.optim.SGD(network.parameters(), lr=0.2)
@@ -293,7 +293,7 @@ def accumulated():
 
 
 class Masked(torch.nn.Module):
-    """A layer with a mask, as attention has it, and a cache that is no part of the module's state."""
+    """A layer with a mask, as attention has one, and a cache that is not part of the module's state."""
 
     def __init__(self, rank):
         super().__init__()
@@ -315,9 +315,9 @@ def masked(scheme, *options):
 
 
 def set_in_the_middle(scheme, *options):
-    """Worker 0 sets all parameters in the middle of training, and before its end; workers take different numbers of steps.
-    The least and the greatest parameter after each of these, and after steps that hardly move them; the buffers, once they
-    are set."""
+    """Worker 0 sets all parameters in the middle of training and before its end, while workers take different numbers of steps
+    that hardly change them. Prints the smallest and the largest parameter after each of these, and the buffers after the first.
+    """
     job = syncopate.init(scheme, options=dict(option.split("=") for option in options))
     points, labels, network = problem()
     network.append(torch.nn.BatchNorm1d(3))
@@ -356,7 +356,7 @@ def set_in_the_middle(scheme, *options):
 
 
 def owns_memory():
-    """Of each tensor of the module, after the training: its values, and those in its storage."""
+    """Prints for each tensor of the module, after the training, the number of its values and the size of its storage."""
     job = syncopate.init("esync")
     points, labels, network = problem()
     network.append(torch.nn.BatchNorm1d(3))
@@ -391,14 +391,14 @@ def leaves(how):
 
 
 def drops_last():
-    """A loader whose user sees one worker, without a last step that is smaller."""
+    """Prints the sizes of steps of an order that drops a smaller last step."""
     job = syncopate.init()
     say(rank=job.rank, sizes={samples: [len(step) for step in TrainingOrder(job, range(samples), 64, drop_last=True)]
                               for samples in (129, 300)})
 
 
 def unfit():
-    """The block of the job, with a module that cannot be trained."""
+    """Uses the job as a context with a module that cannot be trained."""
     network = torch.nn.Linear(1, 1).half()
     try:
         with syncopate.init() as job:
@@ -408,7 +408,7 @@ def unfit():
 
 
 def some_parameters(scheme):
-    """The optimizer has the last layer alone, and the others are not frozen."""
+    """Passes an optimizer of only the last layer, while the other layers are not frozen."""
     job = syncopate.init(scheme)
     _, _, network = problem()
     refused = ""

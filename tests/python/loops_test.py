@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Goal:   workers whose loops differ in length, or end early, have one model; a module keeps what it holds besides
-        parameters, and its memory is its own after the training. They go on from states of one moment alone.
-Method: loops_scripts.py under `syncopate run`, and by the variables of torch.distributed alone; closed values, and torch
-        in this process.
+"""Goal:   workers whose loops have unequal lengths or end early have the same model; a module keeps its buffers, and owns its
+        memory after the training; workers resume only from states that were saved at the same moment.
+Method: loops_scripts.py under `syncopate run`, and with only the variables of torch.distributed; the test compares with
+        closed values and with torch in this process.
 """
 import json
 import os
@@ -52,7 +52,7 @@ class UnequalLoops(ScriptTest):
         first, second = self.said("followed")
         self.assertEqual(first["aligned"], second["aligned"])
         self.assertEqual(first["parameters"], second["parameters"])
-        self.assertEqual([first["rate"], second["rate"]], [0.2 / 2 ** 8] * 2)  # 192 samples, every 24
+        self.assertEqual([first["rate"], second["rate"]], [0.2 / 2 ** 8] * 2)  # 192 samples; the rate halves every 24
 
     def test_a_look_at_a_batch_is_no_epoch(self):
         for scheme in ("ssgd", "esync"):
@@ -61,7 +61,7 @@ class UnequalLoops(ScriptTest):
                     self.assertEqual(facts["epochs"], [[1] * scripts.SAMPLES] * 3)
                     self.assertEqual(facts["numbers"], [1, 2, 3])
                     if facts["rank"] == 0:
-                        looks = facts["looks"]  # two, the first batch of epoch 0, a look, that of epoch 1, and so on
+                        looks = facts["looks"]  # two looks, then in turn the first batch of an epoch and a look
                         self.assertEqual([looks[0]] * 2, looks[1:3])
                         self.assertEqual(looks[3:7:2], looks[4:8:2])
 
@@ -70,9 +70,9 @@ class UnequalLoops(ScriptTest):
             for facts in self.said("counts", scheme):
                 with self.subTest(scheme, rank=facts["rank"]):
                     self.assertEqual((facts["known"][1], facts["known"][3], facts["saved"]), (80, 160, 160))
-                    if scheme != "downpour":  # which estimates the samples of the others in between
+                    if scheme != "downpour":  # a worker of downpour estimates the others' samples in between
                         self.assertAlmostEqual(facts["rate"], 0.2 / 2 ** 6)
-                    if scheme != "esync":  # which reports the samples of all at the end of each round
+                    if scheme != "esync":  # esync reports all samples only at the end of each round
                         self.assertGreaterEqual(facts["known"][0], 8 * (4 + 2 * facts["rank"]))
 
     def test_optimizers_of_workers_by_themselves_become_one(self):
@@ -236,7 +236,7 @@ class Modules(ScriptTest):
 
 class Leaving(Launched):
     def ranks(self, *arguments):
-        """The results of two ranks that know of each other by the variables of torch.distributed alone."""
+        """Runs two ranks that find each other by the variables of torch.distributed; returns their results."""
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1])}

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""Goal:   the scripts of docs/guides/migrating.md and from-mpi.md run: those of the other side as far as their framework is here, ours all.
-Method: each is cut out of its page and run by two workers, which learn the line y = 2x + 1. Moves that change one
-        word or one import are made by changing that in the script before.
+"""Goal:   the scripts of docs/guides/migrating.md and from-mpi.md run: all that use Syncopate, and those of other frameworks
+        that are installed here.
+Method: the test extracts each script from its page and runs it on two workers, which learn the line y = 2x + 1. For moves
+        that change one word or one import, it makes that change in the script of the other framework.
 """
 import pathlib
 import re
@@ -13,13 +14,13 @@ from script_cases import SYNCOPATE, ScriptTest, reference
 
 PAGES = [pathlib.Path(__file__).parents[2] / "docs/guides" / page for page in ("migrating.md", "from-mpi.md")]
 LOSS = re.compile(r"^\[worker (\d)\] worker \1 of 2: loss ([0-9.]+)$", re.MULTILINE)
-# What each part of the page moves from, by the module that its script before imports.
+# For each part of a page, the module that its script of the other framework imports.
 PARTS = {"DistributedDataParallel": "torch.nn.parallel", "Horovod": "horovod.torch", "MXNet's KVStore": "mxnet",
          "mpi4py": "mpi4py"}
 
 
 def parts_of_page():
-    """The scripts before and after, by the heading of their part."""
+    """Returns the scripts before and after the move, by the heading of their part."""
     found = {}
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
@@ -31,7 +32,7 @@ def parts_of_page():
 
 class Migrating(ScriptTest):
     def trains(self, script, *options, scheme="run"):
-        """Runs a script by two workers. Both learn the line."""
+        """Runs a script on two workers and asserts that both learn the line."""
         path = pathlib.Path(self.folder) / "train.py"
         path.write_text(script, encoding="utf-8")
         done = self.start([SYNCOPATE, "run", "-n", 2, *options, "--run-dir", scheme, "--", *self.python, path])
@@ -48,7 +49,7 @@ class Migrating(ScriptTest):
         return parts_of_page()[name][1]
 
     def model_of_the_line(self):
-        """The model that worker 0 has saved."""
+        """Asserts that the model that worker 0 has saved is the line."""
         model = torch.nn.Linear(1, 1)
         model.load_state_dict(torch.load(pathlib.Path(self.folder) / "model.pt"))
         self.assertAlmostEqual(model(torch.tensor([[0.5]])).item(), 2, delta=0.1)
@@ -96,7 +97,7 @@ class Migrating(ScriptTest):
         self.trains(self.after("mpi4py"))
 
     def test_training_goes_on_from_a_checkpoint(self):
-        """As the page has it: `finish`, a file of worker 0, and every worker loads it before `DistributedOptimizer`."""
+        """Worker 0 saves after `finish`, and every worker loads the file before `DistributedOptimizer`, as on the page."""
         self.facts(self.launch(2, "saves", options=("--run-dir", "first")))
         for facts in self.facts(self.launch(2, "goes_on", options=("--run-dir", "second"))):
             self.assert_near(facts["parameters"], reference())

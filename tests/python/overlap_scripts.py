@@ -1,4 +1,4 @@
-"""Training scripts for overlap_test.py: overlap_scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
+"""Training scripts for overlap_test.py: overlap_scripts.py NAME [ARGUMENT...]. Each prints what the test checks."""
 import time
 
 import torch
@@ -7,12 +7,12 @@ from torch.nn import functional
 
 from calls import run_calls, say
 
-SAMPLES, FEATURES, CLASSES = 44, 256, 8  # the last of the steps of 8 samples has 4
-LIMIT = 60  # seconds, until gradients have arrived
+SAMPLES, FEATURES, CLASSES = 44, 256, 8  # steps have 8 samples, the last one has 4
+LIMIT = 60  # seconds after which gradients must have arrived
 
 
 class Net(torch.nn.Module):
-    """Three layers of 5.3 MB, which are reduced in several buckets, and one that only some passes use."""
+    """Three layers of 5.3 MB in all, which are reduced in several buckets, and one layer that only some passes use."""
 
     def __init__(self):
         super().__init__()
@@ -34,7 +34,7 @@ def problem():
 
 
 def bits_of(network):
-    """Numbers that change with any bit of any parameter, and with their order."""
+    """Returns numbers that change with any bit of any parameter, and with the order of the values."""
     each = [parameter.detach().flatten().view(torch.int32).long() for parameter in network.parameters()]
     return [int((bits * torch.arange(1, len(bits) + 1)).sum()) for bits in each]
 
@@ -52,8 +52,8 @@ def started(batch_size=8, **options):
 
 
 def trains(overlap):
-    """Loops as scripts have them: partial batches, unused parameters, gradients that a script takes away, several
-    passes a step, steps without samples, loops of unequal length, and a wait for all in the middle."""
+    """Trains with what scripts use: partial batches, unused parameters, gradients set to None, several passes per step, loops
+    of unequal length, and an `align` in the middle."""
     job, data, network, own, optimizer = started(options={"overlap": overlap})
     for epoch in range(2):
         for step, (x, y) in enumerate(data):
@@ -62,7 +62,7 @@ def trains(overlap):
             optimizer.step(weight=len(x))
         optimizer.align(f"epoch {epoch}")
     batches = [batch for batch in data]
-    for _ in range(3 + job.rank):  # worker 1 takes one more
+    for _ in range(3 + job.rank):  # worker 1 takes one step more
         optimizer.zero_grad()
         optimizer.expect(sum(len(x) for x, _ in batches))
         with optimizer.no_sync():
@@ -72,12 +72,12 @@ def trains(overlap):
         optimizer.step()
     optimizer.finish()
     own.zero_grad()
-    loss_of(network, *batches[0]).backward()  # the script's own again
+    loss_of(network, *batches[0]).backward()  # after `finish` the gradient is no longer reduced
     say(rank=job.rank, bits=bits_of(network))
 
 
 def accumulates(overlap):
-    """Two batches a step, whose number of samples the loader knows."""
+    """Accumulates two batches per step. With overlap it passes no weight, since the loader knows the samples."""
     job, data, network, _, optimizer = started(options={"overlap": overlap})
     for _ in range(3):
         batches = iter(data)
@@ -93,7 +93,7 @@ def accumulates(overlap):
 
 
 def leaves_early():
-    """After the first step, which decides on the buckets, the mean gradient arrives though no worker calls step."""
+    """After the first step, which determines the buckets, the mean gradient arrives before any worker calls `step`."""
     job, data, network, _, optimizer = started(options={"overlap": "on"})
     batches = iter(data)
     x, y = next(batches)

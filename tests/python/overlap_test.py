@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Goal:   with option `overlap` `on` gradients leave during the backward pass of a script, and its parameters have the same
-        bits as without; what a script must not do then is said in one clear line.
-Method: overlap_scripts.py under `syncopate run` over shared memory and TCP, once with overlap and once without; wrong
-        calls in jobs of this process.
+"""Goal:   with option `overlap` = `on`, gradients are sent during the backward pass of a script, and its parameters have the
+        same bits as without overlap; a script that does what overlap forbids gets one clear line.
+Method: overlap_scripts.py under `syncopate run` over shared memory and TCP, with and without overlap; wrong calls in jobs
+        that consist of this process only.
 """
 import json
 import pathlib
@@ -57,7 +57,7 @@ class Launched(ScriptTest):
 
 
 class Alone(unittest.TestCase):
-    """Jobs of this process, where the same rules hold."""
+    """Jobs that consist of this process only, to which the same rules apply."""
 
     def setUp(self):
         self.network = torch.nn.Linear(4, 3)
@@ -137,7 +137,7 @@ class Alone(unittest.TestCase):
             optimizer.zero_grad()
             functional.cross_entropy(self.network(x), y).backward()
             optimizer.step()
-        self.assertEqual(optimizer.samples, 8)  # 3, 3 and 2
+        self.assertEqual(optimizer.samples, 8)  # batches of 3, 3 and 2
 
     def test_it_trains_as_torch_does(self):
         reference = torch.nn.Linear(4, 3)
@@ -158,7 +158,7 @@ class Alone(unittest.TestCase):
         optimizer = self.optimizer(batch_size=8)
         scaler = syncopate_torch.amp.GradScaler(self.job, enabled=True)
         if not scaler.is_enabled():
-            return  # torch 1 has one for CUDA alone
+            return  # torch 1 has a GradScaler only for CUDA
         scaler.scale(functional.cross_entropy(self.network(self.points), self.labels)).backward()
         with self.refused("with overlap on|with overlap"):
             scaler.step(optimizer)

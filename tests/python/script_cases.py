@@ -1,4 +1,4 @@
-"""What tests of training scripts share: the launcher, what each worker says, and what one process would compute."""
+"""Base classes of the tests of training scripts: they start scripts, read what each worker prints, and compute references."""
 import importlib.util
 import json
 import os
@@ -18,19 +18,19 @@ import syncopate_torch as syncopate
 
 SYNCOPATE = os.environ["SYNCOPATE"]
 SCRIPTS = str(pathlib.Path(__file__).with_name("scripts.py"))
-LIMIT = 200  # seconds, of one command
-# Tests of what a later torch has are defined there alone, where a lack of it fails them: in CI a skip is a failure.
+LIMIT = 200  # seconds for one command
+# Tests of features of a later torch are defined only with such a torch and not skipped: in CI a skip is a failure.
 TORCH = tuple(int(number) for number in torch.__version__.split(".")[:2])
-os.environ["PYTHONWARNINGS"] = "ignore::UserWarning"  # PyPI's torch warns where NumPy is missing
+os.environ["PYTHONWARNINGS"] = "ignore::UserWarning"  # PyPI's torch warns if NumPy is missing
 
 
 def needs(package):
-    """Skips a test where a package of PyPI is not installed; in CI the test fails instead."""
+    """Skips a test if a package from PyPI is not installed; in CI the test fails instead."""
     return unittest.skipUnless(importlib.util.find_spec(package) or "CI" in os.environ, f"package {package} is not installed")
 
 
 def reference():
-    """The parameters after the same steps over the whole dataset in one process."""
+    """Returns the parameters after the same steps over the whole dataset in one process."""
     points, labels, network = scripts.problem()
     optimizer = scripts.sgd(network)
     for _ in range(scripts.STEPS):
@@ -41,7 +41,7 @@ def reference():
 
 
 def clipped_reference():
-    """The parameters after the same steps in one process, with clipped gradients and a rate that falls."""
+    """Returns the parameters after the same steps in one process, with clipped gradients and a falling learning rate."""
     points, labels, network = scripts.problem()
     optimizer = scripts.sgd(network)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
@@ -55,12 +55,12 @@ def clipped_reference():
 
 
 class ScriptTest(unittest.TestCase):
-    calls, script, workers, found = (), SCRIPTS, 2, None  # of `said`
+    calls, script, workers, found = (), SCRIPTS, 2, None  # used by `said`
     server = ForkServer()
 
     @property
     def python(self):
-        """The words that stand for `python3 -B` before a script."""
+        """The words to use before a script instead of `python3 -B`."""
         return self.server.python
 
     def setUp(self):
@@ -77,13 +77,13 @@ class ScriptTest(unittest.TestCase):
         return self.start([SYNCOPATE, "run", "-n", workers, *options, "--", *self.python, SCRIPTS, name, *arguments])
 
     def facts(self, done):
-        """What each worker said, by rank."""
+        """Returns what each worker printed by `say`, by rank."""
         self.assertEqual(done.returncode, 0, done.stderr)
         said = [json.loads(line.split("] ", 1)[1]) for line in done.stderr.splitlines() if re.match(r"\[worker \d+\] {", line)]
         return sorted(said, key=lambda facts: facts["rank"])
 
     def facts_of_each(self, workers, calls, script=SCRIPTS, options=()):
-        """What each worker said, by rank, in each of several calls of a script's functions: [name, argument...]."""
+        """Makes several calls of a script's functions, each [name, argument...]. Returns what each worker printed, by rank."""
         calls = [[str(word) for word in call] for call in calls]
         run = f"each-{len(os.listdir(self.folder))}"
         said = self.facts(self.start([SYNCOPATE, "run", *(options or ("-n", workers)), "--run-dir", run, "--", *self.python,
@@ -94,13 +94,13 @@ class ScriptTest(unittest.TestCase):
         return found
 
     def options(self):
-        """Those of the launcher in place of a number of workers."""
+        """The launcher's options, which replace the number of workers."""
         return ()
 
     def said(self, *call):
-        """What each worker said in one of the class's `calls` of its `script`, all of which one start makes."""
+        """Returns what each worker printed in one of the class's `calls`. A single start of `script` makes all of them."""
         if self.found is None:
-            type(self).found = {}  # a start that fails is not tried again
+            type(self).found = {}  # so that a start that fails is not repeated
             said = self.facts_of_each(self.workers, self.calls, self.script, self.options())
             type(self).found = dict(zip(self.calls, said))
         self.assertIn(call, self.found, "it is none of the class's calls, or their start has failed in another test")
@@ -113,7 +113,7 @@ class ScriptTest(unittest.TestCase):
 
 
 class AloneTest(unittest.TestCase):
-    """Jobs of this process."""
+    """Base class of tests of jobs that consist of this process only."""
 
     def setUp(self):
         self.points, self.labels, self.network = scripts.problem()

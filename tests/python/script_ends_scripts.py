@@ -5,7 +5,7 @@ import resource
 import socket
 import sys
 
-last_calls = []  # once this worker has left its job: Python calls in the opposite order
+last_calls = []  # called after this worker has left its job, since Python runs exit handlers in reverse order
 atexit.register(lambda: [call() for call in last_calls])
 
 import torch  # noqa: E402
@@ -14,7 +14,7 @@ from calls import run_calls  # noqa: E402
 
 
 def late(what):
-    """Worker 0 has ended its loop, and what raises is called in the rounds and steps that the other one still takes."""
+    """Worker 0 ends its loop early. A callback raises on it during the rounds and steps that worker 1 still takes."""
     atexit.register(print, "at the end", file=sys.stderr)
     options = {"local-steps": 1} if what == "round" else None
     job = syncopate.init("local-sgd" if what == "round" else "ssgd", options)
@@ -41,9 +41,9 @@ def late(what):
 
 
 def raises_before_training(pipe):
-    """Worker 1 raises, and its process ends after that of worker 0, which fails for want of it."""
+    """Worker 1 raises. Its process ends only after that of worker 0, which fails because worker 1 is missing."""
     job = syncopate.init()
-    end = os.open(pipe, os.O_WRONLY if job.rank == 0 else os.O_RDONLY)  # open as long as the process lives
+    end = os.open(pipe, os.O_WRONLY if job.rank == 0 else os.O_RDONLY)  # stays open until the process ends
     if job.rank == 1:
         last_calls.append(lambda: os.read(end, 1))
         raise ValueError("the loss of this script is strange")
@@ -51,7 +51,7 @@ def raises_before_training(pipe):
 
 
 def on_a_full_disk():
-    """After the first steps no file of worker 1 grows any more."""
+    """After the first steps worker 1 cannot write to files any more."""
     job = syncopate.init()
     network = torch.nn.Linear(4, 1)
     optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=4)

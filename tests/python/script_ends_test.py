@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   a training script in Python fails as a Python script does, and takes the others with it instead of hanging.
-Method: scripts.py under `syncopate run` and alone; its exit status and what it prints.
+"""Goal:   a training script that fails ends as a Python script does, and the scripts of the other workers end, too, instead
+        of hanging.
+Method: scripts.py under `syncopate run` and alone; the test checks exit status and output.
 """
 import os
 import pathlib
@@ -33,7 +34,7 @@ class Failing(ScriptTest):
         cases = (("ssgd", "barrier", "barrier of its program"),
                  ("nbssgd", "allreduce_async", "allreduce of 3 float32 (sum) of its program"),
                  ("local-sgd", "receive", "a send or a receive of its program"))
-        with futures.ThreadPoolExecutor() as all_at_once:  # each waits for seconds
+        with futures.ThreadPoolExecutor() as all_at_once:  # each case waits for seconds
             ends = {scheme: all_at_once.submit(self.launch, 2, "apart", scheme, what,
                                                options=("--run-dir", scheme, "--wait-limit", 6)) for scheme, what, _ in cases}
         for scheme, what, words in cases:
@@ -72,17 +73,17 @@ class Failing(ScriptTest):
                 self.assertRegex(done.stderr, f"ConfigError: the module of {words}")
 
     def test_one_request_ends_a_job_whose_programs_wait_for_each_other(self):
-        """Under esync worker 1 goes on with steps of its own, and waits for worker 0 where these end a round. On a busy machine
-        the coordinator may not know yet of the wait of worker 1; the message then names worker 0 only."""
+        """Under esync worker 1 goes on with its own steps and waits for worker 0 at the end of a round. On a busy machine the
+        coordinator may not know of this wait yet; its message then names worker 0 only."""
         for scheme, what, words in (("ssgd", "barrier", r".* in barrier of its program(, and worker 1| after step 3)"),
                                     ("esync", "receive", r".* in a send or a receive of its program(, and worker 1| after step 3)")):
             with self.subTest(scheme):
-                # A process that stands for a forked one would handle SIGTERM, as a script may.
+                # A real interpreter: the client of a fork server handles SIGTERM, which the job treats differently.
                 command = [SYNCOPATE, "run", "-n", 2, "--run-dir", scheme, "--wait-limit", 300, "--", sys.executable,
                            SCRIPTS, "apart", scheme, what]
                 with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                       text=True, cwd=self.folder) as running:
-                    limit = threading.Timer(LIMIT, running.kill)  # then its output ends
+                    limit = threading.Timer(LIMIT, running.kill)  # ends the output, on which this test waits
                     limit.start()
                     said = ""
                     while '"waits"' not in said:
@@ -180,7 +181,7 @@ class Failing(ScriptTest):
         self.assertRegex(done.stderr, r"ConfigError: worker (\d) is in its job already, .*under `if __name__ == \"__main__\":`")
 
     def test_ranks_that_multiprocessing_starts(self):
-        """The script of a launcher's worker may start ranks of a job of their own."""
+        """The script of a worker may start processes that form a job of their own."""
         done = self.start([SYNCOPATE, "run", "-n", 2, "--run-dir", "run", "--", sys.executable, "-B", ENDS, "spawns"])
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stderr.count("own job: rank 0 of 2, sum 3"), 2, done.stderr)

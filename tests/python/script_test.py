@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Goal:   a training script in Python joins a job by five calls and gets what a single process would compute.
+"""Goal:   a training script in Python joins a job by five calls and gets the result that a single process would compute.
 Method: scripts.py under `syncopate run` and alone, compared with torch in this process.
 """
 import json
@@ -40,7 +40,7 @@ class Training(ScriptTest):
              *(("aligned", scheme) for scheme in schemes_that_align)]
     if TORCH >= (2, 0):
         calls.append(("whole_batch", "ssgd", "aot_eager"))
-    if TORCH >= (2, 3):  # before, there is no GradScaler for CPUs
+    if TORCH >= (2, 3):  # earlier versions have no GradScaler for CPUs
         calls.append(("scaled",))
 
     def test_gradients_that_are_accumulated_and_clipped_under_a_schedule_by_samples(self):
@@ -63,7 +63,7 @@ class Training(ScriptTest):
         self.assertEqual(facts[0]["parameters"], facts[1]["parameters"])
 
     def test_gradients_that_are_clipped_in_loops_of_unequal_length(self):
-        for end in ("finishes", "ends", "has none"):  # by a call, with the script, or by a call without a step
+        for end in ("finishes", "ends", "has none"):  # by `finish`, at the end of the script, or by `finish` without a step
             points, labels, network = scripts.problem()
             optimizer = scripts.sgd(network)
             for step in range(scripts.STEPS):
@@ -111,7 +111,7 @@ class Training(ScriptTest):
                                               "whole_batch"]))
                 self.assertEqual([facts["size"] for facts in said], [2, 2])
                 self.assertEqual(said[0]["parameters"], said[1]["parameters"])
-                if scheme == "ssgd":  # local steps have a momentum of their own
+                if scheme == "ssgd":  # with local steps each worker has its own momentum
                     self.assert_near(said[0]["parameters"], reference())
 
     def test_a_job_that_goes_on_in_another_one_trains_to_the_same_bits(self):
@@ -169,7 +169,7 @@ class Training(ScriptTest):
                 self.assertEqual(said[0]["state"], said[1]["state"])
                 for facts in said:
                     self.assertEqual(facts["types"], ["bfloat16", "float32", "float32", "float32", "float64", "int64"])
-                    self.assertEqual(facts["base"], [0.5, 0.5])  # of worker 0, and not trained
+                    self.assertEqual(facts["base"], [0.5, 0.5])  # the untrained values of worker 0
                     self.assertEqual(facts["scale"], torch.tensor(0.1).item())
                     self.assertNotEqual(facts["head"], 0.25)
 
@@ -181,7 +181,7 @@ class Training(ScriptTest):
                     self.assertEqual(sorted(said[0]["samples"][epoch] + said[1]["samples"][epoch]), list(range(63)))
                 self.assertEqual([facts["epoch"] for facts in said], [5, 5])
                 for facts in said:
-                    if scheme == "ssgd":  # of 63 samples, in steps of 4
+                    if scheme == "ssgd":  # 63 samples in steps of 4 for each of two workers
                         self.assertEqual(facts["lengths"], [len(facts["samples"][0]), 8])
                     else:
                         self.assertRegex(facts["lengths"], "^NoLength: an epoch of leased samples has no length, .* fixed$")

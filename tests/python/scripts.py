@@ -1,4 +1,4 @@
-"""Training scripts for script_test.py and script_ends_test.py: scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
+"""Training scripts for script_test.py and script_ends_test.py: scripts.py NAME [ARGUMENT...]. Each prints what a test checks."""
 import contextlib
 import os
 import sys
@@ -14,7 +14,7 @@ STEPS = 6
 
 
 def problem():
-    """64 points of six values in three classes, and a network that is always the same."""
+    """Returns 64 points of six values, their labels in three classes, and a network with fixed initial parameters."""
     torch.manual_seed(3)
     points = torch.randn(SAMPLES, 6)
     labels = (points @ torch.randn(6, 3)).argmax(1)
@@ -36,7 +36,7 @@ def accuracy(network, points, labels):
 
 
 def whole_batch(scheme=None, compiler=None):
-    """Each step takes the whole dataset: what one process does with it is known."""
+    """Trains with the whole dataset in each step, which a single process can do for comparison."""
     job = syncopate.init(scheme)
     points, labels, network = problem()
     data = job.partition_dataset(torch.utils.data.TensorDataset(points, labels), batch_size=SAMPLES)
@@ -52,7 +52,7 @@ def whole_batch(scheme=None, compiler=None):
 
 
 def saves():
-    """Half of the steps of `whole_batch`; worker 0 writes a checkpoint."""
+    """Takes half of the steps of `whole_batch`; worker 0 writes a checkpoint."""
     job = syncopate.init()
     points, labels, network = problem()
     own = sgd(network)
@@ -65,7 +65,7 @@ def saves():
 
 
 def goes_on():
-    """The other half, from the checkpoint."""
+    """Takes the other half of the steps, from the checkpoint."""
     job = syncopate.init()
     points, labels, network = problem()
     saved = torch.load("checkpoint.pt")
@@ -86,7 +86,7 @@ def take_steps(optimizer, network, points, labels, count):
 
 
 def sampled(scheme):
-    """Epochs by a sampler of single samples, the last one after two that it skips."""
+    """Runs three epochs of a sampler of single samples, and skips two epochs before the last one."""
     job = syncopate.init(scheme)
     dataset = torch.utils.data.TensorDataset(torch.arange(63))
     sampler, batches = job.sampler(dataset), job.batch_sampler(dataset, 4 * job.size)
@@ -103,7 +103,7 @@ def sampled(scheme):
 
 
 def adapter(scheme):
-    """A frozen base of bfloat16, a head of float32, and buffers of two other types, which differ between workers."""
+    """Trains a head of float32 on a frozen base of bfloat16, with buffers of two other types that differ between workers."""
     job = syncopate.init(scheme)
     network = torch.nn.Module()
     network.base = torch.nn.Linear(2, 1, bias=False).to(torch.bfloat16).requires_grad_(False)
@@ -129,7 +129,7 @@ def adapter(scheme):
 
 
 def unequal_parts():
-    """Worker 0 has ten samples of a step, and worker 1 the other 54."""
+    """Worker 0 has ten samples of each step, and worker 1 the other 54."""
     job = syncopate.init()
     points, labels, network = problem()
     part = slice(0, 10) if job.rank == 0 else slice(10, SAMPLES)
@@ -158,7 +158,7 @@ def learns(scheme):
 
 
 def aligned(scheme):
-    """Workers end epochs after unequal numbers of steps, and gather their parameters then."""
+    """Workers end epochs after unequal numbers of steps, call `align`, and compare their parameters."""
     job = syncopate.init(scheme)
     points, labels, network = problem()
     data = job.partition_dataset(torch.utils.data.TensorDataset(points[:63], labels[:63]), batch_size=16)
@@ -178,7 +178,7 @@ def aligned(scheme):
 
 
 def elsewhere():
-    """Each worker waits for the others at another place."""
+    """Each worker calls `align` with another name."""
     job = syncopate.init("esync")
     _, _, network = problem()
     optimizer = job.DistributedOptimizer(sgd(network), network, batch_size=32)
@@ -186,7 +186,7 @@ def elsewhere():
 
 
 def apart(scheme, what):
-    """After three steps worker 0 waits in something in which worker 1 takes no part: that one takes further steps."""
+    """After three steps worker 0 waits in a call that worker 1 does not make, since that takes further steps."""
     job = syncopate.init(scheme)
     points, labels, network = problem()
     optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=32)
@@ -207,7 +207,7 @@ def apart(scheme, what):
 
 
 def ends_apart(scheme, what):
-    """After three steps worker 0 waits in something that worker 1 does not come to: its script ends."""
+    """After three steps worker 0 waits in a call that worker 1 does not make, since its script ends."""
     job = syncopate.init(scheme)
     points, labels, network = problem()
     optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=32)
@@ -220,7 +220,7 @@ def ends_apart(scheme, what):
 
 
 def differs(how):
-    """The module of worker 1 is another one."""
+    """Worker 1 has another module than worker 0."""
     job = syncopate.init()
     _, _, network = problem()
     if job.rank == 1 and how == "frozen":
@@ -239,7 +239,7 @@ def differs(how):
 
 
 def raises_while_another_waits(scheme, what, pipe):
-    """Worker 1 raises while worker 0 waits for it outside a step; by `pipe` it learns that worker 0 has left `align`."""
+    """Worker 1 raises while worker 0 waits for it outside a step. Through `pipe` it knows that worker 0 has left `align`."""
     job = syncopate.init(scheme)
     points, labels, network = problem()
     optimizer = job.DistributedOptimizer(sgd(network), network, batch_size=16)
@@ -274,7 +274,7 @@ def collectives():
 
 
 def works_that_nobody_keeps():
-    """Their memory is not that of what follows."""
+    """Drops works that are under way: later tensors must not get their memory."""
     job = syncopate.init()
     sums = []
     for number in range(50):
@@ -292,7 +292,7 @@ def works_that_nobody_keeps():
 
 
 def clipped(scheme):
-    """Gradients of two halves, accumulated, and clipped before each step; a schedule by the samples of all workers."""
+    """Accumulates the gradients of two parts and clips them before each step; a schedule follows the samples of all workers."""
     job = syncopate.init(scheme)
     points, labels, network = problem()
     part = slice(0, 10) if job.rank == 0 else slice(10, SAMPLES)
@@ -314,7 +314,7 @@ def clipped(scheme):
 
 
 def clipped_unequally(finishes):
-    """Worker 0 takes fewer steps than worker 1, or none; each clips the mean gradient."""
+    """Worker 0 takes fewer steps than worker 1, or none; both clip the mean gradient."""
     job = syncopate.init("ssgd")
     points, labels, network = problem()
     part = slice(0, 10) if job.rank == 0 else slice(10, SAMPLES)
@@ -332,7 +332,7 @@ def clipped_unequally(finishes):
 
 
 def scaled():
-    """A loss scale on the CPU; the gradient of worker 1 overflows once, and in two more steps that it takes alone."""
+    """Trains with a loss scale; worker 1 overflows once, and in two more steps that only this worker takes."""
     from syncopate_torch.amp import GradScaler
 
     job = syncopate.init()
@@ -351,7 +351,7 @@ def scaled():
 
 
 def resumable(job, processes):
-    """A loader, a network with running statistics and random numbers, its optimizer and a schedule."""
+    """Returns a loader, a network with running statistics and dropout, its optimizer and a schedule."""
     torch.manual_seed(5 + job.rank)
     points, labels, _ = problem()
     data = job.partition_dataset(torch.utils.data.TensorDataset(points, labels), 16, num_workers=processes)
@@ -362,12 +362,12 @@ def resumable(job, processes):
 
 
 def resumed(processes, epochs, saved_at=None, file=None):
-    """Trains to the end of `epochs`, from the start or from a file. With `saved_at`, epoch:step, it ends there and
-    writes the file instead."""
+    """Trains to the end of `epochs`, from the start or, with `saved_at` = "-", from a file. With `saved_at` = EPOCH:STEP it
+    ends there and writes the file."""
     job = syncopate.init()
     file = file and f"{file}{job.rank}"
     if file and saved_at == "-":
-        plain = {"weights_only": True} if torch.__version__ > "2" else {}  # before, it reads no float
+        plain = {"weights_only": True} if torch.__version__ > "2" else {}  # with torch 1 it reads no float
         job.load_state_dict(torch.load(file, **plain))
     data, network, optimizer, _schedule = resumable(job, int(processes))
     order = []
@@ -404,14 +404,14 @@ def summarized(scheme):
 
 
 def resident():
-    """Kilobytes of this process: its own memory, and what it shares with other workers."""
+    """Returns the kilobytes of this process: its own memory, and the memory that it shares with other workers."""
     with open("/proc/self/status", encoding="ascii") as status:
         sizes = dict(line.split(":") for line in status)
     return {name: int(sizes[field].split()[0]) for name, field in (("own", "RssAnon"), ("shared", "RssShmem"))}
 
 
 def many_steps(scheme):
-    """12,000 small steps."""
+    """Takes 12,000 small steps and prints the memory after 4,000 and at the end."""
     job = syncopate.init(scheme)
     points, labels, network = problem()
     memory = {}
@@ -426,7 +426,7 @@ def many_steps(scheme):
 
 
 def raises(rank):
-    """One script fails in the middle of its loop, without a `with` block."""
+    """One worker raises in the middle of its loop, outside a `with` block."""
     job = syncopate.init()
     points, labels, network = problem()
     optimizer = job.DistributedOptimizer(sgd(network), network, batch_size=32)
@@ -472,7 +472,7 @@ def exits(how):
 
 
 def optimizer_fails():
-    """An exception of the optimizer leaves `step` as what it was."""
+    """The optimizer raises an exception, which must leave `step` unchanged."""
     job = syncopate.init()
     points, labels, network = problem()
 

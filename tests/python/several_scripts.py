@@ -1,5 +1,5 @@
 """Training scripts with several optimizers, for several_test.py: several_scripts.py NAME [ARGUMENT...]. Each prints what the test
-looks at."""
+checks."""
 import torch
 import syncopate_torch as syncopate
 from torch.nn import functional
@@ -10,7 +10,7 @@ STEPS = 6
 
 
 def problem():
-    """Noise and points of 6 steps of 8 samples, a generator, and a discriminator with running statistics."""
+    """Returns noise and points for 6 steps of 8 samples, a generator, and a discriminator."""
     torch.manual_seed(5)
     generator = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
     discriminator = torch.nn.Sequential(torch.nn.Linear(2, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1))
@@ -27,12 +27,12 @@ def parameters_of(*modules):
 
 
 def part_of(rank):
-    """This worker's part of the eight samples of a step, of another size than the other's."""
+    """Returns the worker's part of the eight samples of a step: five of worker 0, three of worker 1."""
     return slice(0, 5) if rank == 0 else slice(5, 8)
 
 
 def losses(generator, discriminator, noise, points):
-    """Functions that compute that of the discriminator and that of the generator."""
+    """Returns functions that compute the loss of the discriminator and that of the generator."""
     def of_discriminator():
         made = discriminator(generator(noise).detach())
         return functional.softplus(-discriminator(points)).mean() + functional.softplus(made).mean()
@@ -51,8 +51,8 @@ def take_steps(optimizers, modules, noise, points, count=STEPS, between=lambda _
 
 
 def trains(scheme, *options):
-    """Options: NAME=VALUE of the scheme; `short`, of whose loop worker 1 leaves out the last two steps; `aligns`, which waits for
-    all after the steps of worker 1 and goes on; `leads`, whose first optimizer is that of the discriminator."""
+    """Options: NAME=VALUE of the scheme; `short`: worker 1 does not take the last two steps; `aligns`: the same, and then both call
+    `align` and go on; `leads`: the discriminator's optimizer is made first."""
     given = dict(option.split("=") for option in options if "=" in option)
     job = syncopate.init(scheme, options=given)
     noise, points, *modules = problem()
@@ -71,7 +71,7 @@ def trains(scheme, *options):
 
 
 def averages():
-    """Running statistics of the further module."""
+    """Trains a further module with running statistics, whose mean must be by samples."""
     job = syncopate.init("ssgd")
     noise, points, generator, _ = problem()
     judge = torch.nn.Sequential(torch.nn.BatchNorm1d(2), torch.nn.Linear(2, 1))
@@ -133,7 +133,7 @@ def refused(what):
 
 
 def goes_on(part):
-    """Half of the steps, whose state each worker saves, and the other half from it in another job."""
+    """Takes the first half of the steps and saves the state of each worker, or takes the second half from it in another job."""
     job = syncopate.init("ssgd")
     if part == "second":
         job.load_state_dict(torch.load(f"state-{job.rank}.pt"))

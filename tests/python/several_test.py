@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Goal:   a job with several optimizers, each with a module of its own, trains as one process would under ssgd, and as its rule
-        says under local-sgd; loops of unequal length end with one model; what cannot be meant is refused on all workers.
-Method: a generator and a discriminator, trained with one worker as without a job, bit by bit, and with two by
-        several_scripts.py, compared with one process.
+"""Goal:   a job with several optimizers, each with its own module, trains under ssgd as one process would, and under local-sgd
+        as its rule says; loops of unequal length end with the same model; contradictory calls are refused on all workers.
+Method: a generator and a discriminator. Training with one worker has the same bits as without a job; training with two
+        workers (several_scripts.py) is compared with one process.
 """
 import pathlib
 import unittest
@@ -27,14 +27,14 @@ REFUSALS = {
 
 
 def weighted(optimizer):
-    """Of torch.optim, whose steps take a weight, as those of a job do."""
+    """Gives the steps of an optimizer of torch.optim a weight argument, as those of a job have."""
     own = optimizer.step
     optimizer.step = lambda weight: own()
     return optimizer
 
 
 def in_one_process(counts=(scripts.STEPS,)):
-    """Steps over the samples of both workers."""
+    """Takes steps over the samples of both workers in one process; returns the parameters."""
     noise, points, *modules = scripts.problem()
     optimizers = list(map(weighted, scripts.optimizers_of(*modules)))
     for count in counts:
@@ -43,7 +43,7 @@ def in_one_process(counts=(scripts.STEPS,)):
 
 
 def with_uneven_ends():
-    """Four steps of both workers, and two of worker 0 alone."""
+    """Takes four steps over the samples of both workers and two over those of worker 0, in one process."""
     noise, points, *modules = scripts.problem()
     optimizers = list(map(weighted, scripts.optimizers_of(*modules)))
     scripts.take_steps(optimizers, modules, noise, points, scripts.STEPS - 2)
@@ -53,7 +53,7 @@ def with_uneven_ends():
 
 
 def with_local_steps():
-    """Two replicas of each module, with the mean of their parameters after every second step of its optimizer, by samples."""
+    """Trains two replicas of each module; after every second step of its optimizer both get their mean by samples."""
     replicas = []
     for rank in range(2):
         noise, points, *modules = scripts.problem()
@@ -102,7 +102,7 @@ class TwoWorkers(ScriptTest):
              ("goes_on", "first"), ("goes_on", "second"))
 
     def both(self, *call):
-        """The parameters that both workers have."""
+        """Asserts that both workers have the same parameters and returns them."""
         one, other = ([*facts["generator"], *facts["discriminator"]] for facts in self.said(*call))
         self.assertEqual(one, other)
         return one

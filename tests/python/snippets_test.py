@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   every Python snippet of the pages that show scripts runs as it stands.
-Method: each is cut out of its page, gets a preamble that defines what it leaves out, and is run by two workers. The
-        scripts of docs/guides/migrating.md are those of migrating_test.py.
+"""Goal:   every Python snippet of the pages that show scripts runs as it is printed.
+Method: the test extracts each snippet from its page, adds a preamble that defines what the snippet does not, and runs it on
+        two workers. migrating_test.py runs the scripts of docs/guides/migrating.md.
 """
 import os
 import pathlib
@@ -14,7 +14,7 @@ SOURCE = pathlib.Path(__file__).parents[2]
 PAGES = ("README.md", "python/README.md", "docs/guides/python.md", "docs/guides/torch-distributed.md", "docs/guides/resuming.md",
          "docs/guides/horovod.md", "docs/guides/lightning.md", "docs/guides/accelerate.md", "docs/start/from-ddp.md")
 
-# The user's own: a dataset, a model, an optimizer and a loss.
+# What a snippet expects from the user: a dataset, a model, an optimizer and a loss.
 OWN = """
 import torch
 torch.set_num_threads(1)
@@ -26,7 +26,7 @@ loss = torch.nn.functional.mse_loss
 before = model.weight.detach().clone()
 """
 TRAINED = "\nassert not torch.equal(model.weight, before)\n"
-FINISHED = "\noptimizer.finish()" + TRAINED  # a worker may be too late for a step of its own
+FINISHED = "\noptimizer.finish()" + TRAINED  # a slow worker may take no step before the others end
 MODULE = """
 import lightning
 class Module(lightning.LightningModule):
@@ -46,7 +46,7 @@ val_dataloader = torch.utils.data.DataLoader(dataset, batch_size=16)
 RANK = "\nassert torch.distributed.get_world_size() == 2\n"
 HOROVOD = "\nhvd.init()\nassert hvd.size() == 2\n"
 
-# A script that always draws the same, in whose save number {} worker 1 is killed with half a file, once worker 0 has saved.
+# A preamble that sets the seed. In save number {} worker 1 is killed after writing half of its file, once worker 0 has saved.
 SEEDED = """
 import os
 import signal
@@ -68,14 +68,14 @@ torch.save = save
 
 
 def snippets(page):
-    """The Python snippets of a page, in order."""
+    """Returns the Python snippets of a page, in order."""
     text = (SOURCE / page).read_text(encoding="utf-8")
     return re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 class Snippets(ScriptTest):
     def run_snippet(self, page, mark, before="", after="", workers=2, status=0):
-        """The one that has the text `mark`."""
+        """Runs the snippet that contains the text `mark`, and returns its output."""
         [snippet] = [each for each in snippets(page) if mark in each]
         script = pathlib.Path(self.folder) / "train.py"
         script.write_text(before + snippet + after, encoding="utf-8")
@@ -119,10 +119,10 @@ class Snippets(ScriptTest):
 
     def test_a_job_that_goes_on(self):
         says = '\nprint("epoch", data.batch_sampler.epoch, "of", job.rank)\n'
-        for _ in range(2):  # the second one has nothing left to do
+        for _ in range(2):  # the second run has nothing left to do
             output = self.run_snippet("docs/guides/resuming.md", "load_state_dict", "", says)
             self.assertEqual(output.count("epoch 20 of"), 2, output)
-        self.assertEqual(len(list(pathlib.Path(self.folder).glob("state-*.pt"))), 4)  # of two epochs
+        self.assertEqual(len(list(pathlib.Path(self.folder).glob("state-*.pt"))), 4)  # two workers, two epochs
         says = '\nassert "x" not in globals(), "began at epoch 0"\n' + says
         output = self.run_snippet("docs/guides/resuming.md", "load_state_dict", "", says, workers=4)
         self.assertEqual(output.count("epoch 20 of"), 4, output)
@@ -134,13 +134,13 @@ class Snippets(ScriptTest):
         self.assertEqual(whole[0][0], "0")
         (pathlib.Path(self.folder) / "newest").unlink()
         os.mkfifo(pathlib.Path(self.folder) / "saved")
-        for _ in range(2):  # the second one begins with the epoch whose states the first one has not saved
+        for _ in range(2):  # the second run repeats the epoch in which the first one was killed
             self.run_snippet("docs/guides/resuming.md", "load_state_dict", SEEDED.format(5), says, status=1)
         after = self.ends(self.run_snippet("docs/guides/resuming.md", "load_state_dict", SEEDED.format(0), says))
         self.assertEqual(after, [["8", *bits] for _, *bits in whole])
 
     def ends(self, output):
-        """Of each worker: the epoch that it began with, and its parameters."""
+        """Returns for each worker the epoch that it began with and its parameters."""
         found = re.findall(r"^\[worker (\d)\] ends \d (\d+) (\S+) (\S+)$", output, re.MULTILINE)
         self.assertEqual(len(found), 2, output)
         return [list(rest) for _, *rest in sorted(found)]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Goal:   the type stubs name what the sources have.
-Method: names and arguments of both, for each public module.
+"""Goal:   the type stubs declare the names and arguments of the sources.
+Method: the test compares names and arguments of stub and source for each public module.
 """
 import ast
 import inspect
@@ -47,7 +47,7 @@ class Types(unittest.TestCase):
                     self.assertEqual(arguments, source[each], each)
 
     def declared(self, path):
-        """The arguments of the functions of a module and its classes, by name; None for a class."""
+        """Returns the arguments of the functions of a module and its classes, by name; None for a class."""
         found = {}
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):

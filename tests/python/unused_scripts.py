@@ -1,4 +1,4 @@
-"""Training scripts for unused_test.py: unused_scripts.py NAME [ARGUMENT...]. Each prints what the test looks at."""
+"""Training scripts for unused_test.py: unused_scripts.py NAME [ARGUMENT...]. Each prints what the test checks."""
 import os
 
 import torch
@@ -11,7 +11,7 @@ STEPS = 6
 
 
 class Heads(torch.nn.Module):
-    """Layers of which a pass uses the first and one of two others, and one that none uses."""
+    """A network whose passes use the base and one of two heads; no pass uses the layer `never`."""
 
     def __init__(self):
         super().__init__()
@@ -33,13 +33,13 @@ def parameters_of(module):
 
 
 def head_of(use, step, rank):
-    """nobody: all workers use the first head. turns: all use the same, another one in each step. some: each its own. early: the
-    second one is used by worker 1 alone, in the first step, whose momentum a later step must not apply."""
+    """Returns the head of a pass. nobody: always the first. turns: the same on all workers, alternating. some: different on each
+    worker. early: worker 1 uses the second in the first step only; later steps must not apply its momentum."""
     return {"nobody": 0, "turns": step % 2, "some": (step + rank) % 2, "early": int(rank == 1 and step == 0)}[use]
 
 
 def samples_of(step, rank):
-    """This worker's part of the eight samples of a step, of another size than the other's."""
+    """Returns the worker's part of the eight samples of a step: five of worker 0, three of worker 1."""
     part = slice(0, 5) if rank == 0 else slice(5, 8)
     points, labels, _ = problem()
     return points[step][part], labels[step][part]
@@ -53,8 +53,8 @@ def optimizer_of(module, name):
 
 
 def trains(scheme, name, use, *options):
-    """Options: NAME=VALUE of the scheme; `clip`, which clips the mean gradient; `aligns`, which waits for all in the middle, with
-    a gradient; `short`, of whose loop worker 1 leaves out the last two steps; `to_zero`, which keeps the gradients."""
+    """Options: NAME=VALUE of the scheme; `clip`: clips the mean gradient; `aligns`: calls `align` between a backward pass and its
+    step; `short`: worker 1 does not take the last two steps; `to_zero`: sets gradients to zero instead of None."""
     given = dict(option.split("=") for option in options if "=" in option)
     job = syncopate.init(scheme, options=given)
     module = problem()[2]
@@ -80,7 +80,7 @@ def trains(scheme, name, use, *options):
 
 
 def unfreezing_steps(module, optimizer, ranks, step_of):
-    """The heads train alone in the first steps, the base with them afterwards, in a group of its own."""
+    """Trains only the heads in the first steps, and then also the base, in a parameter group of its own."""
     module.base.requires_grad_(False)
     for step in range(STEPS):
         if step == STEPS // 2:
@@ -106,7 +106,7 @@ def unfreezes(scheme, *options):
 
 
 def in_torch(use):
-    """What DistributedDataParallel makes of the same samples in equal parts, and this package with the job's ranks."""
+    """Trains on equal parts of the samples by DistributedDataParallel and by a job, and prints the parameters of both."""
     rank = int(os.environ["RANK"])
     torch.distributed.init_process_group("gloo")
     module = torch.nn.parallel.DistributedDataParallel(problem()[2], find_unused_parameters=True)
@@ -132,7 +132,7 @@ def take_equal_steps(module, optimizer, use, rank, step_of):
 
 
 def sparse():
-    """An embedding whose gradient has the rows that a pass has used."""
+    """Trains an embedding whose sparse gradient has only the rows that a pass has used."""
     job = syncopate.init()
     torch.manual_seed(3)
     bag = torch.nn.EmbeddingBag(20, 4, sparse=True)
@@ -141,7 +141,7 @@ def sparse():
     for step in range(STEPS):
         own = rows[step].chunk(job.size)[job.rank].reshape(1, -1)
         optimizer.zero_grad()
-        bag(own).sum().backward()  # of the mean over its rows
+        bag(own).sum().backward()  # EmbeddingBag returns the mean of its rows
         optimizer.step(weight=own.numel())
     optimizer.finish()
     say(rank=job.rank, parameters=parameters_of(bag))

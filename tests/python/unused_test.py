@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Goal:   a parameter that no backward pass has used does not move, in a job of one worker and of two, under every scheme and
-        every optimizer of torch.optim: not even by a weight decay, a momentum or the moments of Adam. One that some workers
-        have used moves as one process would move it, which has the samples of all, and as in DistributedDataParallel; so
-        does a layer that is frozen at first, and whose parameters come into the optimizer later.
-Method: a module of several heads, trained with one worker as without a job, bit by bit, and with two by unused_scripts.py,
-        compared with one process and with torch.
+"""Goal:   a parameter that no backward pass uses does not change, not even by weight decay, momentum or the moments of Adam, in
+        jobs of one and two workers, under every scheme and every optimizer of torch.optim. A parameter that some workers use
+        changes as in one process with all samples, and as in DistributedDataParallel; so does a layer that is frozen at
+        first and joins the optimizer later.
+Method: a module of several heads. Training with one worker has the same bits as without a job; training with two workers
+        (unused_scripts.py) is compared with one process and with torch.
 """
 import inspect
 import pathlib
@@ -18,7 +18,7 @@ import unused_scripts as scripts
 from script_cases import SYNCOPATE, ScriptTest
 
 SCRIPTS = str(pathlib.Path(__file__).with_name("unused_scripts.py"))
-# LBFGS computes the loss again, SparseAdam takes sparse gradients alone, and Muon matrices.
+# LBFGS evaluates the loss repeatedly, SparseAdam takes only sparse gradients, and Muon only matrices.
 OPTIMIZERS = sorted(name for name, kind in vars(torch.optim).items()
                     if inspect.isclass(kind) and issubclass(kind, torch.optim.Optimizer)
                     and name not in ("Optimizer", "LBFGS", "SparseAdam", "Muon"))
@@ -33,7 +33,7 @@ def made(name, module):
 
 
 def in_one_process(name, use, clips=False, to_none=True):
-    """The parameters after the steps of a job whose workers share gradients."""
+    """Returns the parameters after the same steps in one process, for schemes whose workers share gradients."""
     module = scripts.problem()[2]
     optimizer = scripts.optimizer_of(module, name)
     for step in range(scripts.STEPS):

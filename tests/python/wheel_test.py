@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Goal:   the wheel alone gives the module, the library and `syncopate run`, and carries no part of torch.
-Method: `pip wheel` in the repository, which runs script/wheel; its result is installed into an empty folder, from which two workers run, with the torch of this
-        interpreter.
+"""Goal:   the wheel contains the module, the library and `syncopate run`, needs nothing else, and contains no part of torch.
+Method: `pip wheel` in the repository runs script/wheel; the test installs the wheel into an empty folder and runs workers from
+        there, with the torch of this interpreter.
 """
 import importlib.metadata
 import importlib.util
@@ -18,7 +18,7 @@ import zipfile
 
 SOURCE = pathlib.Path(__file__).parents[2]
 SCRIPTS = pathlib.Path(__file__).with_name("scripts.py")
-LIMIT = 600  # seconds, of one command
+LIMIT = 600  # seconds for one command
 OWN = {name: value for name, value in os.environ.items() if name not in ("SYNCOPATE_LIBRARY", "PYTHONPATH")}
 
 BY_NAME_ALONE = """
@@ -98,7 +98,7 @@ class Wheel(unittest.TestCase):
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False,
                                   cwd=folder, env=OWN)
             self.assertNotEqual(done.returncode, 0)
-            # Name and version need no build.
+            # Reading name and version needs no build.
             self.assertIn("Preparing metadata (pyproject.toml): finished with status 'done'", done.stdout)
             self.assertIn("the build needs Debian packages that are missing: cmake; install them by script/bootstrap", done.stdout)
             self.assertNotIn("Traceback", done.stdout)

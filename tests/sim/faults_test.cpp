@@ -1,6 +1,7 @@
-// Goal:   nodes see simulated faults as they see real ones; a killed node leaves nothing behind.
-// Method: nodes are killed and links cut or slowed at chosen virtual times; the error that each
-//         node gets, and its time, are compared with the latency of the links.
+// Goal:   nodes get the same errors from simulated faults as from real ones; a killed node leaves
+//         nothing behind.
+// Method: nodes are killed and links cut or slowed at chosen virtual times; the test compares the
+//         error that each node gets, and its time, which follows from the latency of the links.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Goal:   fibers pause and resume anywhere, also in handlers of exceptions, on separate stacks.
-// Method: bodies note what they do; the order of notes and the runtime's own count of exceptions
-//         are compared.
+// Goal:   fibers can pause and resume anywhere, also in exception handlers, on separate stacks.
+// Method: bodies record what they do; the test compares the order of the records and the C++
+//         runtime's own count of exceptions.
 
 #include "sim/fiber.hpp"
 
@@ -64,7 +64,7 @@ TEST(Fiber, HandlersOfDifferentFibersInterleave) {
       } catch (const std::exception&) {
         self.pause();
         try {
-          throw;  // the exception of this fiber, not the one thrown last
+          throw;  // must rethrow the exception of this fiber, although others have thrown since
         } catch (const std::exception& mine) {
           notes.emplace_back(mine.what());
         }
@@ -120,7 +120,7 @@ TEST(Fiber, PausesWhileAnExceptionUnwindsIt) {
   EXPECT_TRUE(fiber.ended());
 }
 
-/// Uses `depth` frames of at least a kilobyte each.
+/// Calls itself `depth` times, with stack frames of at least a kilobyte.
 int dig(int depth, const std::function<void()>& at_the_bottom) {
   volatile char frame[1024] = {};
   frame[0] = 1;

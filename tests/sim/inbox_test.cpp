@@ -1,6 +1,6 @@
 // Goal:   each message goes to the right receive, and losses are reported after messages.
-// Method: arrivals, receives and losses in chosen orders, without network or time; the
-//         outcome of each receive is compared.
+// Method: arrivals, receives and losses in chosen orders, without network or time; the test
+//         compares the outcome of each receive.
 
 #include "sim/inbox.hpp"
 
@@ -27,7 +27,7 @@ int first_byte(const Receive& receive) {
   return std::to_integer<int>(receive.message.payload.at(0));
 }
 
-/// Receives from b, from anyone and from a, posted in this order.
+/// Posts a receive from b, one from any node and one from a, in this order.
 struct ThreeReceives {
   explicit ThreeReceives(Inbox& inbox) {
     inbox.post(of_b);

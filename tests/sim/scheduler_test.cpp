@@ -1,6 +1,7 @@
-// Goal:   strands and events run in the one promised order, deadlines end blocks, and a loop that
-//         never lets the clock move is found.
-// Method: strands and events note their names with the virtual time; the notes are compared.
+// Goal:   strands and events run in the promised order, a deadline ends a wait, and the scheduler
+//         detects a loop in which the clock never advances.
+// Method: strands and events record their names with the virtual time; the test compares the
+//         records.
 
 #include "sim/scheduler.hpp"
 

@@ -1,6 +1,6 @@
-// Goal:   nodes see the transfer times of the network in their virtual time.
-// Method: nodes exchange messages over links of 1 byte per nanosecond and 5 microseconds; the times
-//         at which they are sent and received are compared with closed formulas.
+// Goal:   sends and receives take the transfer times of the network in the nodes' virtual time.
+// Method: nodes exchange messages over links of 1 byte per nanosecond and 5 microseconds of
+//         latency; the times of sends and receives are compared with closed formulas.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using std::chrono::nanoseconds;
 
 constexpr NetworkProfile network{.link = {.bandwidth = 1e9, .latency = microseconds(5)}};
 constexpr std::size_t size = 10'000;
-/// Of one message on a network card or a link.
+/// Time for which a message occupies a network card or a link.
 constexpr nanoseconds passing{size + header_bytes};
 
 TEST(SimulatedNetwork, ASendEndsWhenTheCardIsDoneAndArrivesAfterTheLatency) {

@@ -10,7 +10,7 @@ namespace syncopate::sim {
 inline constexpr Tag data{100};
 inline constexpr Tag control{101};
 
-/// Tells a node of all other nodes of a cluster.
+/// Introduces all other nodes of a cluster to a node.
 inline void meet(World& world, std::uint32_t nodes) {
   for (std::uint32_t peer = 0; peer < nodes; ++peer) {
     if (NodeId{peer} != world.transport().self()) {

@@ -1,6 +1,6 @@
 // Goal:   a simulation is a function of its seed, and ends with an error that names the failure.
-// Method: small clusters with a random workload are run twice and their traces compared byte by
-//         byte; clusters that fail or wait for ever are run for the text of their errors.
+// Method: the test runs small clusters with a random workload twice and compares their traces byte
+//         by byte; it compares the error messages of clusters that fail or wait for ever.
 
 #include "sim/simulation.hpp"
 
@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// Computes, talks and listens as the seed has it.
+/// Computes, sends and receives at random, by the seed.
 void wander(World& world, std::uint32_t nodes, std::uint64_t seed) {
   const std::uint32_t self = world.transport().self().value;
   Random random = Random(seed).fork("wander", self);
@@ -31,7 +31,7 @@ void wander(World& world, std::uint32_t nodes, std::uint64_t seed) {
         world.transport().receive(std::nullopt, data, world.now() + milliseconds(5));
       }
     } catch (const Error&) {
-      // Nothing came for a while, or a peer has ended.
+      // No message came for a while, or a peer has ended.
     }
   });
   for (int i = 0; i < 20; ++i) {
@@ -199,7 +199,7 @@ TEST(Simulation, HoursPassInNoTime) {
 }
 
 TEST(Simulation, ThousandNodesAddUpTheirNumbers) {
-  // Each node adds its number to what its two children of a binary tree have found.
+  // Each node adds its number to the sums of its two children in a binary tree.
   constexpr std::uint32_t nodes = 1024;
   Simulation simulation({});
   std::uint64_t total = 0;

@@ -1,5 +1,5 @@
 // Goal:   transfers take the times of the closed formulas, to the nanosecond.
-// Method: messages are booked by hand at known times; expected times are written down from the
+// Method: the test books messages at known times and compares with times computed by hand from the
 //         profile: 1 byte per nanosecond, 5 microseconds of latency.
 
 #include "sim/transfer_times.hpp"
@@ -25,7 +25,7 @@ TransferTimes plain() {
   return TransferTimes({.link = link}, 1);
 }
 
-/// Books a message whose way nothing else crosses while it is on the way.
+/// Books a message that shares no card or link with another one, and returns its time of arrival.
 TimePoint deliver(TransferTimes& times, TimePoint now, NodeId from, NodeId to, std::size_t bytes) {
   return times.arrive(times.depart(now, from, to, bytes), to, bytes);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Calls that have one home each, and habits that have none."""
+"""Calls that are allowed in one place only, and habits that are not allowed at all."""
 import dataclasses
 import fnmatch
 import re
@@ -9,7 +9,7 @@ import source
 
 @dataclasses.dataclass(frozen=True)
 class Ban:
-    """What `pattern` finds in code outside `homes` (file patterns) is to be replaced as `advice` says."""
+    """A ban on code that matches `pattern` outside the files `homes` (file patterns); `advice` says what to write instead."""
 
     pattern: str
     advice: str
@@ -84,7 +84,7 @@ TEXTS = source.CPP | {".py", ".md", ".sh", ".txt", ".toml", ".proto", ".cmake", 
 
 
 def body(text, start):
-    """The text between the brace at `start` and its partner."""
+    """Returns the text between the brace at `start` and its partner."""
     depth = 0
     for position in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[position], 0)
@@ -101,9 +101,9 @@ def bans(path, text):
 
 
 def swallowed(path, text, original):
-    """Errors that end in a catch clause, by the text without and with its comments.
+    """Yields catch clauses that drop an error. `text` is the file without comments, `original` with them.
 
-    Tests may catch everything, to see that something comes, but not say nothing.
+    Tests may catch every exception to see that one is thrown, but an empty clause needs a reason there, too.
     """
     for match in _SWALLOW.finditer(text if path.parts[0] != "tests" else ""):
         if not re.search(r"\bthrow\b|current_exception|\breturn\b|_exit\b", body(text, match.end() - 1)):
@@ -143,7 +143,7 @@ def check_text(path, text):
 def check(root):
     for path in source.files(root, TEXTS):
         if path.parts[:2] == ("tests", "style"):
-            continue  # its files are made of bad examples
+            continue  # the tests of the checks consist of bad examples
         text = source.read(root, path)
         if path.suffix in source.CPP:
             yield from check_cpp(path, text)

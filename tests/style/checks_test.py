@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Goal: a check that never complains is worth nothing, so each of them is shown a bad example.
+"""Goal: each style check finds the faults that it is made for, and does not complain about correct code.
 
-Method: a small tree is written for each example, and the checks' complaints about it are compared
-with the places where its faults were put. Good examples stand beside the bad ones, so that a check
-that complains about everything fails too.
+Method: the test writes a small source tree for each example and compares the checks' complaints with
+the places of its faults. It also has good examples, so that a check that complains about everything
+fails.
 """
 import pathlib
 import tempfile
@@ -33,7 +33,7 @@ class Checks(unittest.TestCase):
         target.chmod(mode)
 
     def found(self, check, *arguments):
-        """The places of a check's complaints, as "path:line"."""
+        """Returns the places of a check's complaints, as "path:line"."""
         return [":".join(row.split(":")[:2]) for row in check(self.root, *arguments)]
 
     def assert_banned(self, path, code, lines=1):
@@ -236,7 +236,7 @@ class Banned(Checks):
     def test_headers(self):
         self.assert_banned("src/base/x.hpp", "int f();")
         self.assert_banned("src/base/x.hpp", "using namespace std;  // line 1\n#pragma once\n")
-        self.assert_fine("src/kernels/x-inl.hpp", "int f();")  # Highway includes it once a target
+        self.assert_fine("src/kernels/x-inl.hpp", "int f();")  # Highway includes it once for each target
         self.assert_fine("src/base/x.cpp", "using namespace std::chrono_literals;")
 
     def test_marks(self):

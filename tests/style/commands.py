@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Commands that the pages show exist: scripts with a --help, subcommands and their options.
+"""All commands that the documentation shows exist: scripts with a --help, subcommands and their options.
 
-Usage: commands.py ROOT [PROGRAM]    PROGRAM: the built `syncopate`; without it, scripts alone
+Usage: commands.py ROOT [PROGRAM]    PROGRAM: the built `syncopate`; without it, only scripts are checked
 """
 import functools
 import os
@@ -32,7 +32,7 @@ def commands(text):
 
 @functools.lru_cache(maxsize=None)
 def help_of(*command):
-    """The help text of a command, or None when it has none."""
+    """Returns the help text of a command, or None if it has none."""
     done = subprocess.run([*command, "--help"], capture_output=True, text=True, timeout=60, check=False)
     return done.stdout if done.returncode == 0 and done.stdout.strip() else None
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The hacking page names the files that each kind of extension takes, and the toys of tests/extension take no others.
+"""The hacking page names the files that each kind of extension needs, and the toys of tests/extension need no others.
 
-The page has a table with one row a kind: its new files, where * stands for the name of the extension, and the existing files that
-get lines. Every file of the table exists. A toy is one new file, and one line in the list that its row names.
+The page has a table with one row for each kind: its new files, where * stands for the name of the extension, and the existing
+files that get lines. Every file of the table exists. A toy is one new file, and one line in the list that its row names.
 """
 import pathlib
 import re
@@ -18,7 +18,7 @@ _TOY = re.compile(r'^ *extension_test\(\w+\s+(?P<list>[\w./-]+\.inc)\s+"[^)]*\)"
 
 
 def rows(text):
-    """The new files, the files that get lines, and the line of the page, by kind."""
+    """Returns the new files, the files that get lines, and the line of the page, by kind."""
     return {
         row["kind"]: (_PATH.findall(row["new"]), _PATH.findall(row["lines"]), source.line_of(text, row.start()))
         for row in _ROW.finditer(text)

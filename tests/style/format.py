@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""C++ is formatted by clang-format 14; exit status 77 (skipped) where there is none."""
+"""C++ is formatted by clang-format 14. Exit status 77 (skipped) if clang-format 14 is not installed."""
 import os
 import shutil
 import subprocess

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""A folder includes or imports only folders below it, each outside library has one home, each header compiles by itself.
+"""A folder includes or imports only folders below it, only certain folders use an outside library, and each header compiles by
+itself.
 
-The order is that of the architecture page: what stands low knows nothing of what stands on it.
+The order of folders is that of the architecture page: a lower folder does not know the folders above it.
 """
 import pathlib
 import re
 
 import source
 
-# Low to high. Each folder of src/ may include itself and those before it.
+# From low to high. Each folder of src/ may include itself and the folders before it.
 SRC = ["base", "config", "wire", "telemetry", "data", "kernels", "codec", "optim", "device", "transport", "runtime",
        "pacer", "membership", "collective", "server", "scheme", "job/spec", "report", "checkpoint", "train"]
 
-# Folders that stand side by side: none of them includes another.
+# Folders on the same level: none of them includes another.
 BESIDE_EACH_OTHER = [{"collective", "server", "membership", "pacer"}]
 
 # The leaf folders of job/ above the training code, low to high.
@@ -31,13 +32,13 @@ CLI = {
     "cli/commands": ["cli/view", "cli/bench", "cli/doctor", "cli/compare", "cli/report", "cli"],
 }
 
-# The folders that the leaf folders of cli/ may include beside src/: a job with libtorch only where a
-# command computes, or in a main.
+# The folders outside the lower part of src/ that the leaf folders of cli/ may include. Only commands that
+# compute, and the mains, may start a job with libtorch.
 BELOW_CLI = {leaf: ["job/members", "job/launch"] for leaf in CLI}
 BELOW_CLI["cli/compute"] = BELOW_CLI["cli"] = ["torch", *JOB]
 
-# The folders of the project that those beside and above SRC may include. Only tests, benchmarks and the
-# composer of worlds see the simulator: other code cannot know which world it runs in.
+# The folders of the project that the folders outside SRC may include. Only tests, benchmarks and
+# WORLD_COMPOSER may include the simulator: other code must not know in which world it runs.
 BESIDE_SRC = {
     "torch": SRC + ["torch"],  # and <syncopate/torch/flat.hpp>
     "job/members": SRC + JOB[:1],
@@ -47,7 +48,7 @@ BESIDE_SRC = {
     "job/front": SRC + JOB[:5],
     "job/abi": SRC + JOB[:6],
     "job/roles": SRC + ["torch", *JOB[:3], "job/roles"],
-    "include": [],  # what is installed includes only what is installed, by <syncopate/…>
+    "include": [],  # installed headers include only installed headers, as <syncopate/…>
     "examples": [],
     **{leaf: [*SRC, *BELOW_CLI[leaf], *below, leaf] for leaf, below in CLI.items()},
     "sim": [*SRC[: SRC.index("runtime") + 1], "sim"],
@@ -56,7 +57,7 @@ BESIDE_SRC = {
     "tests": SRC + ["torch", *JOB, *CLI, "sim", "sim/job", "tests"],
 }
 
-# Where a job is put together, in the real world or in the simulated one.
+# The folder that sets up jobs, in the real world or in the simulated one.
 WORLD_COMPOSER = "src/job/roles"
 
 # Folders that may include a library's headers, by the beginning of the header's name.
@@ -79,13 +80,13 @@ HOMES = {
     "gmock/": ["tests"],
 }
 
-# The backends of the transport that another one stands on, and what several of them have in common.
+# For each backend of the transport, the folders of transport/ that it may include.
 BACKENDS_BELOW = {"tcp": ["mail", "shm"], "mpi": ["mail", "shm"]}
 
-# A backend of the transport is known where a world is put together, and nowhere below.
+# Only the folders that set up a world may include a backend of the transport.
 COMPOSERS = {*JOB[1:], *CLI, "bench", "tests"}
 
-# The rooms of the Python package, low to high. Each imports itself and those before it; none the modules above them.
+# The folders of the Python package, from low to high. Each may import itself and the folders before it.
 ROOMS = ["core", "training", "distributed", "integrations"]
 PACKAGE = ("python", "syncopate_torch")
 
@@ -94,7 +95,7 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">]', re.MULTI
 
 
 def folder_of(path):
-    """The folder of `path` in the order: wire for src/wire/x.hpp, job/spec for src/job/spec/x.hpp, cli for cli/x.hpp."""
+    """Returns the folder of `path`: wire for src/wire/x.hpp, job/spec for src/job/spec/x.hpp, cli for cli/x.hpp."""
     parts = path.parts[1:] if path.parts[0] == "src" else path.parts
     leaf = "/".join(parts[:2])
     return leaf if len(parts) > 2 and (parts[0] in ("job", "cli") or leaf in BESIDE_SRC) else parts[0]
@@ -112,7 +113,7 @@ def composes(path, target):
 
 
 def own_include(root, path, name):
-    """Complaint about an include of one of the project's own headers, or None."""
+    """Returns the complaint about an include of one of the project's own headers, or None."""
     folder, target = folder_of(path), folder_of(pathlib.PurePosixPath(name))
     if target in SRC + list(BESIDE_SRC):
         known = allowed(folder)
@@ -124,8 +125,8 @@ def own_include(root, path, name):
         if backend and not inside and folder not in COMPOSERS:
             return f"only {', '.join(sorted(COMPOSERS))} may choose a backend of the transport"
     if folder == "examples" and (root / path.parent / name).is_file():
-        return None  # each is a project of its own
-    made = [name, name + ".in"]  # by hand, or by CMake
+        return None  # each example is a project of its own
+    made = [name, name + ".in"]  # a header, or the template from which CMake makes it
     if not name.endswith(".pb.h") and not any(
         (root / base / file).is_file() for base in ("src", "") for file in made
     ):
@@ -134,7 +135,7 @@ def own_include(root, path, name):
 
 
 def outside_include(path, name):
-    """Complaint about an include of a library's header, or None."""
+    """Returns the complaint about an include of a library's header, or None."""
     for prefix, homes in HOMES.items():
         if name.startswith(prefix) and folder_of(path) not in homes + ["tests", "bench"]:
             return f"<{name}> belongs in {' and '.join(homes)} alone"
@@ -145,10 +146,10 @@ def outside_include(path, name):
 
 
 def own_header_first(root, path, text):
-    """Complaint about a source that does not include its own header before all others, or None.
+    """Returns the complaint about a source that does not include its own header first, or None.
 
-    A header is then compiled with nothing before it, so it includes what it needs. Headers without a
-    source are compiled by themselves (CMakeLists.txt).
+    A header that comes first compiles only if it includes what it needs. CMakeLists.txt compiles
+    headers without a source by themselves.
     """
     header = path.with_suffix(".hpp")
     first = _INCLUDE.search(text)

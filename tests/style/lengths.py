@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Files, functions and lines that a reader can hold in the head, and one header a name."""
+"""Files, functions and lines stay short, and no two headers have the same name."""
 import ast
 import collections
 import re
@@ -11,7 +11,7 @@ LONGEST_FUNCTION = 70
 LONGEST_LINE = 100
 REASON = re.compile(r"(?://|#) Length: \w+")
 
-# Braces that open no function: of namespaces and types, and of initialisers.
+# Braces that do not open a function: those of namespaces, types and initialisers.
 _OTHER_BRACE = re.compile(r"^(?:inline\s+)?(?:namespace|class|struct|union|enum|extern)\b|=\s*$")
 _TEMPLATE = re.compile(r"template\s*<(?:[^<>]|<[^<>]*>)*>\s*(?:requires\b[^{;]*?\s)?")
 
@@ -46,7 +46,7 @@ def long_lines(path, text):
 
 
 def headers_of_one_name(root):
-    """An include, and a reader, know a header by the last part of its path."""
+    """Complains about headers of equal file name: readers identify a header by it."""
     homes = collections.defaultdict(list)
     for path in source.files(root, {".hpp"}):
         if path.parts[0] not in ("tests", "bench", "include"):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Links of the documentation lead somewhere: files, folders and headings exist.
+"""The targets of links in the documentation exist: files, folders and headings.
 
-Checked are relative links and images of Markdown files, and paths in backticks, in Markdown and in
-comments of sources, that begin with a folder of the repository.
+The check covers relative links and images in Markdown files, and paths in backticks, in Markdown and
+in comments of sources, that begin with a folder of the repository.
 """
 import pathlib
 import re
@@ -24,7 +24,7 @@ def without_fences(text):
 
 
 def anchors(text):
-    """The anchors of a page's headings, as GitHub names them."""
+    """Returns the anchors of a page's headings, as GitHub names them."""
     seen, found = {}, set()
     for heading in _HEADING.findall(without_fences(text)):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
@@ -35,7 +35,7 @@ def anchors(text):
 
 
 def broken(root, path, target):
-    """What is wrong with a link from `path` to `target`, or None."""
+    """Returns what is wrong with a link from `path` to `target`, or None."""
     if re.match(r"[a-z]+:", target):
         return None
     name, _, anchor = target.partition("#")
@@ -66,7 +66,7 @@ def check_markdown(root, path):
 
 
 def check_paths(root, path, pieces):
-    """Complaints about paths in backticks in `pieces`, each (number of its first line, text)."""
+    """Yields complaints about paths in backticks in `pieces`, each (number of its first line, text)."""
     for first, text in pieces:
         for match in _PATH.finditer(text):
             if not (root / match.group(1)).exists():

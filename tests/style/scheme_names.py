@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A scheme is known by its declaration: no code outside its own file compares with its name.
+"""No code outside the file of a scheme compares with the scheme's name.
 
-What depends on a scheme asks its SchemeSpec (src/scheme/scheme_spec.hpp), in Python its Scheme
-(python/syncopate_torch/training/scheme.py).
+Code that depends on the scheme uses the properties in its SchemeSpec (src/scheme/scheme_spec.hpp), and
+in Python in its Scheme (python/syncopate_torch/training/scheme.py).
 """
 import itertools
 import re
@@ -14,7 +14,7 @@ _SPEC = re.compile(r"static const SchemeSpec spec\{")
 
 
 def homes_of_schemes(root):
-    """The file that declares each scheme, by its name."""
+    """Returns the file that declares each scheme, by name."""
     homes = {}
     for path in source.files(root, {".cpp"}):
         if path.is_relative_to("src/scheme"):
@@ -25,13 +25,13 @@ def homes_of_schemes(root):
 
 
 def comparisons(name):
-    """Code that compares something with the name of a scheme."""
+    """Returns a pattern of code that compares something with the name of a scheme."""
     literal = f'"{re.escape(name)}"'
     return re.compile(rf"[!=]= *{literal}|{literal} *[!=]=|case {literal}")
 
 
 def lists_of_names(names):
-    """Two or more names in a row, as in a table of schemes."""
+    """Returns a pattern of two or more names in a row, as in a table of schemes."""
     literal = "|".join(f'"{re.escape(name)}"' for name in sorted(names))
     return re.compile(rf"(?:{literal}), *(?:{literal})")
 

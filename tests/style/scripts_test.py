@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Goal:   the scripts run where a home is read-only, memory is little or the clone is another user's, and refuse what they
-        cannot do in one line.
-Method: functions of script/common.sh, in a bash that sources it; scripts with wrong arguments; a folder `build` that cannot
-        be written to, in a copy of the script.
+"""Goal:   the scripts run with a read-only home, with little memory and in a clone of another user, and refuse in one line what
+        they cannot do.
+Method: the test calls functions of script/common.sh in a bash that sources it, scripts with wrong arguments, and a copy of the
+        scripts whose folder `build` cannot be written to.
 """
 import os
 import pathlib

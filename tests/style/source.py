@@ -1,4 +1,4 @@
-"""What the style checks share: the project's files, C++ text without its comments, and a verdict."""
+"""Functions of all style checks: they list the project's files, strip comments from C++, and print the result."""
 import argparse
 import pathlib
 import re
@@ -6,7 +6,7 @@ import sys
 
 CPP = {".hpp", ".cpp"}
 _FOREIGN = {".git", "build", "runs", "node_modules", "__pycache__"}
-_OUTPUT = {"comparisons"}  # of commands, beside the sources
+_OUTPUT = {"comparisons"}  # folders that commands write beside the sources
 _TOKEN = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"'
     r'|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'',
@@ -15,7 +15,7 @@ _TOKEN = re.compile(
 
 
 def files(root, suffixes):
-    """The project's own files with these suffixes, as sorted paths relative to `root`."""
+    """Returns the project's own files with these suffixes, as sorted paths relative to `root`."""
     found = []
     for path in pathlib.Path(root).rglob("*"):
         relative = path.relative_to(root)
@@ -30,7 +30,7 @@ def read(root, path):
 
 
 def code(text):
-    """C++ without comments and the contents of literals; every line keeps its number."""
+    """Returns C++ without comments and the contents of literals; every line keeps its number."""
 
     def blank(match):
         token = match.group()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A member that a mutex guards is touched under that mutex alone: clang's thread-safety analysis.
+"""A member that a mutex guards is accessed only while that mutex is held: clang's thread-safety analysis.
 
-Every source that includes base/mutex.hpp, or a header that does, is compiled with -Wthread-safety and
-without code. Exit status 77 (skipped) where there is no clang 14.
+The check compiles every source that includes base/mutex.hpp, directly or through a header, with
+-Wthread-safety and without generating code. Exit status 77 (skipped) if clang 14 is not installed.
 
 The second argument is the build folder, which holds compile_commands.json and generated headers.
 """
@@ -25,14 +25,14 @@ _MUTEX = re.compile(r"\b(?:MutexLock|Mutex|GUARDED_BY)\b")
 
 
 def uses_mutex(root, path):
-    """Whether a source, or the header of its name, has something to do with a mutex."""
+    """Returns True if a source, or the header of its name, uses a mutex."""
     header = path.with_suffix(".hpp")
     texts = [source.read(root, path)] + ([source.read(root, header)] if (root / header).is_file() else [])
     return any(_MUTEX.search(text) for text in texts)
 
 
 def sources_of(entry, build):
-    """The sources that an entry of compile_commands.json compiles; a unity build compiles many as one."""
+    """Returns the sources that an entry of compile_commands.json compiles; a unity build compiles many as one."""
     path = pathlib.Path(entry["file"])
     if not path.is_relative_to(build):
         return [path]
@@ -40,7 +40,7 @@ def sources_of(entry, build):
 
 
 def analysis(path, entry):
-    """The command that analyses a source with the flags of its entry."""
+    """Returns the command that analyses a source with the flags of its entry."""
     words = shlex.split(entry["command"])
     flags = [word for word in words if word.startswith(("-I", "-D", "-isystem", "-std"))]
     after = [words[at + 1] for at, word in enumerate(words) if word == "-isystem"]

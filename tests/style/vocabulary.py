@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One word a concept, and it is the field's: words that were replaced stay out of code, help and docs.
+"""Code, help and documentation use one word for each concept, that of the field: words that were replaced do not return.
 
 The glossary holds the words that this project defines; PyTorch's and MPI's manuals define the others.
 """
@@ -7,14 +7,14 @@ import re
 
 import source
 
-# What is read: identifiers, comments, messages and pages.
+# The files that are checked: identifiers, comments, messages and pages.
 TEXTS = source.CPP | {".py", ".md", ".proto", ".inc", ".toml", ".cmake", ".txt"}
 FOLDERS = {"src", "cli", "sim", "torch", "include", "tests", "bench", "script", "docs", "examples",
            "comparisons", "clusters", "README.md", "CONTRIBUTING.md"}
-# Tables of figures name what was measured by the words of their day.
+# Kept benchmark results use the words of the time at which they were measured.
 TABLES = ("bench", "results")
 
-# (what is found, what to write instead). A pattern is a regular expression over a whole file.
+# (a regular expression, what to write instead). Each pattern is applied to a whole file.
 WORDS = [
     (r"\b[Mm]eetings?\b|Meeting|meeting_|_meeting", "synchronization round; to synchronize"),
     (r"\bworkers? meets?\b|\bmeet each other\b", "synchronize"),

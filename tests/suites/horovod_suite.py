@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Horovod's own test suite for PyTorch over `syncopate_torch.horovod`, each test as a job of its own.
+"""Runs Horovod's own test suite for PyTorch over `syncopate_torch.horovod`, each test as a separate job.
 
 Usage: horovod_suite.py HOROVOD [--ranks N] [--only PATTERN] [--least N]
-  HOROVOD          a checkout of Horovod 0.28.1, which has test/parallel/test_torch.py; PyPI's archive leaves it out
-  --ranks N        of each job [2]
-  --only PATTERN   of the names of tests: a regular expression
-  --least N        exit status 1 where fewer tests end without a failure [105]
+  HOROVOD          a checkout of Horovod 0.28.1, which has test/parallel/test_torch.py; PyPI's archive does not have it
+  --ranks N        number of ranks of each job [2]
+  --only PATTERN   run only tests whose names match this regular expression
+  --least N        exit status 1 if fewer tests end without a failure [105]
 
-Needs pytest, cloudpickle and mock (Debian: python3-pytest python3-cloudpickle python3-mock), and Syncopate as `SYNCOPATE`,
-`SYNCOPATE_LIBRARY` and PYTHONPATH say. Tests that need a GPU or Horovod's own build skip themselves.
+Needs pytest, cloudpickle and mock (Debian: python3-pytest python3-cloudpickle python3-mock), and Syncopate at the paths in
+`SYNCOPATE`, `SYNCOPATE_LIBRARY` and PYTHONPATH. Tests that need a GPU or Horovod's own build skip themselves.
 """
 import argparse
 import collections
@@ -19,15 +19,15 @@ import subprocess
 import sys
 import tempfile
 
-LIMIT = 120  # seconds a test; those of other outcomes end by themselves
+LIMIT = 120  # seconds after which a test counts as hanging
 STUBS = {
     "horovod/__init__.py": "",
     "horovod/common/__init__.py": "",
     "horovod/runner/__init__.py": "",
     "horovod/runner/util/__init__.py": "",
     "horovod/runner/util/threads.py": "def in_thread(*_arguments, **_options):\n    raise RuntimeError('no test here uses it')\n",
-    # With the variables of Open MPI, one of the two launchers of Horovod, by which two tests know what to expect. Under the
-    # other one each test ends with a barrier, and here a group in which calls have differed is of no further use.
+    # Sets the variables of Open MPI, one of Horovod's two launchers, from which two tests derive what to expect. Under the
+    # other launcher each test ends with a barrier, which Syncopate refuses in a group whose workers have made different calls.
     "horovod/torch/__init__.py": "import os\n\nfrom syncopate_torch import horovod\nfrom syncopate_torch.horovod import *\n\n"
                                  "os.environ.update(OMPI_COMM_WORLD_RANK=os.environ['RANK'], OMPI_COMM_WORLD_SIZE=os.environ['WORLD_SIZE'])\n\n\n"
                                  "def __getattr__(name):\n    return getattr(horovod, name)\n",
@@ -39,7 +39,7 @@ def tests_in(source):
 
 
 def outcome_of(name, source, ranks, folder):
-    """ "passed", "skipped", "failed" or "hangs", and the output."""
+    """Runs a test; returns "passed", "skipped", "failed" or "hangs", and the output."""
     command = [os.environ["SYNCOPATE"], "run", "-n", str(ranks), "--run-dir", f"{folder}/{name}", "--", sys.executable, "-B", "-m",
                "pytest", "-q", "-x", "-p", "no:cacheprovider", source.name, "-k", f"{name} and not {name}_"]
     paths = [str(folder), os.environ.get("PYTHONPATH", "")]
@@ -55,7 +55,7 @@ def outcome_of(name, source, ranks, folder):
 
 
 def reason_in(output):
-    """The last line of an error that pytest shows."""
+    """Returns the last line of an error that pytest prints."""
     lines = re.findall(r"^\[worker \d+\] E +(\S.*)$", output, re.MULTILINE)
     return lines[-1] if lines else output.strip().splitlines()[-1] if output.strip() else "no output"
 

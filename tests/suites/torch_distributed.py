@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""torch's own test suite of its process groups, `DistributedTest` of the wheel, over backend "syncopate" and over Gloo.
+"""Runs torch's own tests of process groups, `DistributedTest` of the wheel, with backend "syncopate" and with Gloo.
 
 Usage: torch_distributed.py [--ranks N,...] [--only PATTERN] [--out FILE]
   --ranks N,...    numbers of ranks [2,3]
-  --only PATTERN   of the names of tests: a regular expression
-  --out FILE       writes what came of each test, as JSON
+  --only PATTERN   run only tests whose names match this regular expression
+  --out FILE       write the outcome of each test as JSON
 
-Each test runs with both, one after the other, in processes that are forked for it. To the suite both are Gloo: it skips what
-it does not know of other backends. Prints each test that passes with Gloo alone. Exit status 1, where one of them is not in
-`EXPECTED`. Needs expecttest and hypothesis from PyPI, as the suite does.
+Each test runs with both backends, one after the other, in forked processes. The suite sees the name "gloo" for both, since it
+skips tests for backends that it does not know. Prints each test that passes with Gloo only. Exit status 1 if one of these is
+not in `EXPECTED`. Needs expecttest and hypothesis from PyPI, as the suite does.
 """
 import argparse
 import collections
@@ -22,7 +22,7 @@ import sys
 import tempfile
 import unittest
 
-# Tests that pass with Gloo alone, and why.
+# Tests that pass with Gloo only, and the reasons.
 _REFUSED = "torch refuses monitored_barrier by the name of the backend"
 EXPECTED = {
     "test_get_backend": "it asks for the name gloo",
@@ -34,7 +34,7 @@ BACKENDS = ("gloo", "syncopate")
 
 
 class Outcomes(unittest.TestResult):
-    """By test: "passed", "skipped", or the last line of the error."""
+    """Collects for each test "passed", "skipped", or the last line of the error."""
 
     def __init__(self):
         super().__init__()
@@ -65,7 +65,7 @@ def _last_line(error):
 
 
 def run_suite(backend, pattern, out):
-    """In a process of its own: the suite reads the backend when it is imported."""
+    """Runs the suite and writes the outcomes to `out`. Each backend needs a new process, since the suite reads it at import."""
     import torch
     from torch import distributed
 
@@ -85,7 +85,7 @@ def run_suite(backend, pattern, out):
 
 
 def _stand_for_gloo(distributed):
-    """Groups that the suite wants of Gloo are of syncopate."""
+    """Makes torch use syncopate for each group that the suite requests with Gloo."""
     import syncopate_torch  # noqa: F401 (makes the backend known)
 
     def ours(function):
@@ -116,7 +116,7 @@ def outcomes_of(backend, ranks, pattern):
 
 
 def compared(ranks, pattern):
-    """The outcomes, and the names of tests that should pass and do not."""
+    """Runs the suite with both backends. Returns the outcomes, and the names of tests that fail unexpectedly."""
     found = {backend: outcomes_of(backend, ranks, pattern) for backend in BACKENDS}
     for backend, outcomes in found.items():
         kinds = collections.Counter(each if each in ("passed", "skipped") else "failed" for each in outcomes.values())

@@ -15,7 +15,7 @@ void set(TrainConfig& config, std::string_view option, const Value& value) {
   set_field_from_text(*find_field(option), config, fmt::format("{}", value));
 }
 
-/// An option's value as the command line has it; empty where it is not set.
+/// Returns an option's value as the command line writes it; empty if the option is not set.
 inline std::string value_of(const TrainConfig& config, std::string_view option) {
   return to_text(get_field(*find_field(option), config));
 }

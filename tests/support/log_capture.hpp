@@ -12,8 +12,8 @@
 
 namespace syncopate {
 
-/// Takes this process's log for as long as it lives, and calls `heard` for each line. After it,
-/// nobody has the log.
+/// Captures this process's log until the end of the scope, and calls `heard` for each line.
+/// Afterwards the log goes nowhere.
 class LogCapture {
  public:
   explicit LogCapture(std::function<void()> heard = [] {}) {
@@ -30,14 +30,14 @@ class LogCapture {
   LogCapture(const LogCapture&) = delete;
   LogCapture& operator=(const LogCapture&) = delete;
 
-  /// Waits until a line with `part` has been written. False after two minutes.
+  /// Waits until a line with `part` was written. Returns false after two minutes.
   bool wait_for(const std::string& part) {
     std::unique_lock lock(taken_->guard);
     return taken_->changed.wait_for(lock, std::chrono::minutes(2),
                                     [&] { return taken_->text.find(part) != std::string::npos; });
   }
 
-  /// The lines, each with its end.
+  /// Returns the captured lines, each with its newline.
   std::string text() const {
     const std::lock_guard lock(taken_->guard);
     return taken_->text;

@@ -4,7 +4,7 @@
 
 namespace syncopate {
 
-/// A clock that a test moves. It begins at 1,000 s.
+/// A clock that a test advances. It starts at 1,000 s.
 class ManualClock : public Clock {
  public:
   TimePoint now() const override { return now_; }

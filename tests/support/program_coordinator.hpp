@@ -6,7 +6,7 @@
 
 namespace syncopate::test {
 
-/// The coordinator of programs with a loop of their own, as the command line has it.
+/// The coordinator of programs with a loop of their own, set up as by the command line.
 class ProgramCoordinator {
  public:
   explicit ProgramCoordinator(std::uint32_t programs);
@@ -15,8 +15,8 @@ class ProgramCoordinator {
   const std::string& address() const;
   const std::string& key() const;
 
-  /// Coordinates until all programs have gone. Returns the message of the error that ended the job,
-  /// or nothing.
+  /// Coordinates until all programs have left. Returns the message of the error that ended the job,
+  /// or an empty text.
   std::string run();
 
  private:

@@ -6,7 +6,7 @@
 
 namespace syncopate {
 
-/// The message of the ConfigError that `action` throws; "no ConfigError" without one.
+/// Returns the message of the ConfigError that `action` throws; "no ConfigError" without one.
 template <class Action>
 std::string refusal(Action action) {
   try {

@@ -6,7 +6,7 @@
 
 namespace syncopate {
 
-/// ‖a − b‖ / ‖b‖, in float64. Both have the same length.
+/// Returns ‖a − b‖ / ‖b‖, in float64. Both vectors must have the same length.
 inline double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
   double distance = 0;
   double norm = 0;

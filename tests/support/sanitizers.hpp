@@ -2,8 +2,8 @@
 
 namespace syncopate {
 
-/// UBSan checks the type of an object by a pipe that it opens: without descriptors it takes every
-/// object for a wrong one.
+/// True under UBSan, which opens a pipe to check the type of an object: without free descriptors it
+/// reports every object as one of a wrong type.
 #if defined(__has_feature)
 #if __has_feature(undefined_behavior_sanitizer)
 inline constexpr bool sanitizer_needs_descriptors = true;

@@ -13,9 +13,9 @@ namespace syncopate {
 /// A group in the simulator.
 struct SimulatedGroup {
   std::uint32_t size = 1;
-  std::vector<std::uint32_t> hosts{};  ///< of each rank; empty: each has its own
+  std::vector<std::uint32_t> hosts{};  ///< host of each rank; empty: each rank has its own host
   sim::NetworkProfile network{};
-  LinkProfile within{};  ///< between ranks of one host
+  LinkProfile within{};  ///< links between ranks of one host
   bool shared_memory = false;
 };
 
@@ -53,7 +53,7 @@ std::vector<Result> on_every_rank(const SimulatedGroup& group,
   return results;
 }
 
-/// The same for a group of `size`, each of whom has a host of its own.
+/// The same for a group of `size` ranks, each on its own host.
 template <class Result>
 std::vector<Result> on_every_rank(std::uint32_t size, const std::function<Result(Group&)>& body) {
   return on_every_rank<Result>(SimulatedGroup{.size = size}, body);

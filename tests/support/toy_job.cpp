@@ -18,14 +18,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A name for what `LogisticReplica` trains, which no configuration file can ask for.
+/// The network of `LogisticReplica`, which no configuration file can name.
 constexpr NetworkSpec toy_network{.name = "toy"};
 
-/// The folders of a process's tests, removed at its end.
+/// Removes the folders of a process's tests at the end of the process.
 struct Made {
   ~Made() {
     for (const fs::path& folder : folders) {
-      std::error_code ignored;  // what another user has put there stays
+      std::error_code ignored;  // files of another user stay
       fs::remove_all(folder, ignored);
     }
   }
@@ -35,7 +35,7 @@ struct Made {
 }  // namespace
 
 fs::path fresh_folder(const std::string& name) {
-  // Not that of the same test in another process of this host.
+  // The process id keeps it apart from the folder of the same test in another process.
   const fs::path folder =
       fs::path(testing::TempDir()) / fmt::format("syncopate-job-{}-{}", name, ::getpid());
   static Made made;

@@ -10,19 +10,19 @@ namespace syncopate {
 
 using sim::SimulatedJob;
 
-/// A folder of this test that does not exist yet.
+/// Returns the path of a folder for this test that does not exist yet.
 std::filesystem::path fresh_folder(const std::string& name);
 
-/// A few hundred samples, cut from the synthetic dataset so that an epoch is short: 600, and 200
-/// for the test.
+/// Returns a part of the synthetic dataset, so that an epoch is short: 600 training samples and 200
+/// test samples.
 const Dataset& small_dataset();
 
-/// A job of three workers in batches of 16 for 4 epochs, learning rate 0.05, for `toy_job`. Its run
-/// folder is `folder`.
+/// Returns a configuration for `toy_job`: three workers, batches of 16, 4 epochs, learning rate
+/// 0.05, with run folder `folder`.
 TrainConfig toy_config(const std::filesystem::path& folder);
 
-/// Such a job of logistic regression with momentum `config.momentum`. Resolves open options
-/// of the configuration, and makes the run folder unless resumed.
+/// Makes a simulated job of logistic regression with momentum `config.momentum`. Resolves open
+/// options of the configuration, and makes the run folder unless the job resumes.
 SimulatedJob toy_job(const TrainConfig& config, bool resume = false,
                      const sim::NetworkProfile& network = {});
 

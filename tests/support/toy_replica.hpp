@@ -27,7 +27,7 @@ class ToyReplica : public Replica {
 
   using Replica::backward;
   bool reports_gradients() const override { return true; }
-  /// Reports its gradient in three pieces, last first, as layers do.
+  /// Reports its gradient in three pieces, the last one first, as layers do.
   PassResult backward(const Batch& batch, GradientSink* sink) override;
   PassResult evaluate(const Batch& batch) override;
   void recompute_statistics(const std::function<bool(Batch& into)>& next) override;
@@ -42,12 +42,13 @@ class ToyReplica : public Replica {
  protected:
   ToyReplica(Options options, std::size_t params);
 
-  /// One sample's loss and whether it was classified rightly.
+  /// The loss of one sample, and whether it was classified correctly.
   struct SampleResult {
     double loss = 0;
     bool correct = false;
   };
-  /// Adds a sample's gradient, times `share`, to `grads`; an empty span asks for the loss alone.
+  /// Adds a sample's gradient, times `share`, to `grads`; with an empty span it only computes the
+  /// loss.
   virtual SampleResult pass(std::span<const float> features, std::int64_t label, float share,
                             std::span<float> grads) const = 0;
 

@@ -17,7 +17,7 @@
 /// Batches, modules and replicas that the tests of torch/ share.
 namespace syncopate::torch_backend {
 
-/// Normally distributed features and labels without relation.
+/// Returns normally distributed features, and random labels that do not depend on them.
 inline Batch random_batch(std::uint64_t seed, SampleShape shape, std::uint32_t samples,
                           std::uint32_t classes = 10) {
   Random random(seed);
@@ -65,11 +65,11 @@ inline OptimizerSettings with_usual_rate(Optimizer optimizer) {
   return {.optimizer = optimizer, .learning_rate = usual_learning_rate(optimizer)};
 }
 
-/// A replica of a module, and the module, which a replica shows to nobody. Each has the same first
-/// weights: libtorch's own seed is another one in each process.
+/// A replica together with its module, which a replica does not expose. The seed is fixed, since
+/// libtorch's default seed differs between processes.
 template <class Module>
 struct Watched {
-  /// `options` lack only what builds the module.
+  /// `options` must be complete except for `build`.
   explicit Watched(ModuleReplica::Options options) : replica(building(std::move(options))) {}
 
   ModuleReplica::Options building(ModuleReplica::Options options) {
@@ -84,7 +84,7 @@ struct Watched {
     return options;
   }
 
-  std::shared_ptr<Module> module;  ///< of `replica`, whose constructor fills it in
+  std::shared_ptr<Module> module;  ///< the module of `replica`, whose constructor sets it
   ModuleReplica replica;
 };
 
@@ -96,7 +96,7 @@ inline std::vector<float> values_of(Replica& replica, ReplicaVector which) {
   return copy(replica.view(which));
 }
 
-/// A plain module drawn as `ModuleReplica::initialise(seed)` promises to.
+/// Returns a plain module with the parameters that `ModuleReplica::initialise(seed)` draws.
 template <class Module>
 std::shared_ptr<Module> drawn(std::uint64_t seed) {
   torch::manual_seed(seed);
@@ -109,7 +109,7 @@ inline torch::Tensor features_of(const Batch& batch) {
       .view({static_cast<std::int64_t>(batch.samples()), channels, height, width});
 }
 
-/// The tensors one after another.
+/// Returns the values of the tensors, one tensor after another.
 inline std::vector<float> flattened(const std::vector<torch::Tensor>& tensors) {
   std::vector<float> values;
   for (const torch::Tensor& tensor : tensors) {

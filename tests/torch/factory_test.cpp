@@ -1,4 +1,5 @@
-// Goal:   the interface of torch/ works by names, and an error names an unknown one.
+// Goal:   the interface of torch/ finds networks and devices by name, and an error contains an
+//         unknown name.
 // Method: known and unknown names, on the devices of this machine.
 
 #include "torch/factory.hpp"

@@ -1,8 +1,8 @@
 // Goal:   a backward pass reports each value of the gradient once, when it is final, in any graph:
-//         the last layers first, a shared parameter after all its uses, an unused one at the end.
-//         The results of the pass do not change.
-// Method: small modules; a sink that copies values when they are reported, compared with the
-//         gradient at the end.
+//         the last layers first, a shared parameter after all its uses, an unused parameter at the
+//         end. The results of the pass do not change.
+// Method: small modules; a sink copies values when they are reported, and the test compares them
+//         with the gradient at the end.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ class Taker final : public GradientSink {
  public:
   std::vector<float> taken;
   std::vector<int> times;
-  std::vector<std::size_t> order;  ///< first values
+  std::vector<std::size_t> order;  ///< the first index of each report
 };
 
 /// Expects a pass over `batch` to report every value once, with its value at the end.
@@ -83,7 +83,7 @@ TEST(GradientHooks, ReportZerosForNoSample) {
   expect_all_reported(watched.replica, Batch{tiny_shape, {}, {}});
 }
 
-/// One layer at both ends of another.
+/// A network that uses one layer before and after another one.
 struct Shared : torch::nn::Module {
   Shared()
       : outer(register_module("outer", torch::nn::Linear(36, 36))),
@@ -104,7 +104,7 @@ TEST(GradientHooks, ReportASharedParameterAfterAllItsUses) {
             watched.replica.layout(ReplicaVector::grads)[2].offset);  // outer, after inner
 }
 
-/// A layer that takes part in every other pass alone.
+/// A network that uses its middle layer only in every other pass.
 struct Skipping : torch::nn::Module {
   Skipping()
       : first(register_module("first", torch::nn::Linear(36, 36))),
@@ -137,7 +137,7 @@ TEST(GradientHooks, FollowAGraphThatChanges) {
   }
 }
 
-/// Runs a backward pass of its own for part of its loss, in the midst of the other.
+/// A network with a hook that runs another backward pass in the middle of the first one.
 struct Nested : Tiny {
   torch::Tensor forward(const torch::Tensor& x) {
     torch::Tensor features = torch::relu(norm(conv(x))).flatten(1);
@@ -152,7 +152,7 @@ struct Nested : Tiny {
   }
 };
 
-/// Each weight has a gradient of one from the pass within.
+/// The inner pass adds a gradient of one to each value of fc.weight.
 TEST(GradientHooks, KeepWhatPassesOfTheNetworkAdd) {
   Watched<Nested> nested({});
   Watched<Tiny> plain({});
@@ -171,7 +171,7 @@ TEST(GradientHooks, KeepWhatPassesOfTheNetworkAdd) {
   }
 }
 
-/// A table whose gradient has its used rows alone, and a weight whose gradient a hook doubles.
+/// A network with a table whose sparse gradient has only the used rows.
 struct Unusual : torch::nn::Module {
   Unusual()
       : table(register_module(
@@ -211,7 +211,7 @@ TEST(GradientHooks, WriteSparseGradientsAndThoseThatHooksChange) {
 
 TEST(GradientHooks, NameAGradientThatChangedAfterItWasComplete) {
   Watched<Nested> watched({});
-  watched.replica.backward(tiny_batch(1));  // without a sink, no error
+  watched.replica.backward(tiny_batch(1));  // without a sink there is no error
   Taker taker(watched.replica);
   try {
     watched.replica.backward(tiny_batch(1), &taker);
@@ -220,7 +220,7 @@ TEST(GradientHooks, NameAGradientThatChangedAfterItWasComplete) {
     EXPECT_THAT(error.what(), HasSubstr("the gradient of fc.weight changed after it was complete"));
     EXPECT_THAT(error.what(), HasSubstr("--overlap off"));
   }
-  watched.replica.backward(tiny_batch(1));  // the sink is forgotten
+  watched.replica.backward(tiny_batch(1));  // the replica no longer uses the sink
 }
 
 TEST(GradientHooks, OutliveNoPass) {
@@ -231,7 +231,7 @@ TEST(GradientHooks, OutliveNoPass) {
     module = watched.module;
     loss = module->forward(features_of(tiny_batch(1))).sum();
   }
-  loss.backward();  // the replica that watched is gone
+  loss.backward();  // the replica whose hooks were called no longer exists
   EXPECT_TRUE(module->fc->bias.grad().defined());
 }
 

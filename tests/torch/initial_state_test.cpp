@@ -1,5 +1,5 @@
-// Goal:   independent initial parameters keep BatchNorm's γ = 1 and β = 0, and give a network with
-//         the variance of a single draw.
+// Goal:   initial parameters that workers draw independently keep BatchNorm's γ = 1 and β = 0, and
+//         their combination has the variance of a single draw.
 // Method: replicas of a convolution, BatchNorm and a linear layer on four ranks of the simulator.
 
 #include "train/initial_state.hpp"

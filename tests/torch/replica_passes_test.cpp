@@ -173,9 +173,8 @@ TEST(ReplicaPassesOnCpu, WeighSamplesOnlyInTheirOwnLoss) {
   }});
   Batch batch = tiny_batch(1, 2);
   batch.weights = {1, 3};
-  EXPECT_EQ(
-      refusal(watched.replica, batch),
-      "2 weights for 2 samples: sample weights need one a sample, and the loss cross entropy");
+  EXPECT_EQ(refusal(watched.replica, batch),
+            "2 weights for 2 samples: expected one weight per sample, and the loss cross entropy");
 }
 
 TEST_P(ReplicaPasses, DrawParametersBySeedAlone) {

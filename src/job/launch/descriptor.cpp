@@ -19,7 +19,7 @@
 namespace syncopate {
 namespace {
 
-/// Whether a line is empty, or a bar that was wiped out.
+/// True if a line is empty, or a bar that was overwritten with spaces.
 bool is_blank(std::string_view line) {
   return line.find_first_not_of(' ') == std::string_view::npos;
 }
@@ -87,7 +87,8 @@ void LineSplitter::add(std::string_view bytes) {
   }
 }
 
-/// The first one from there on. Of size 0, it is where to look when more bytes have come.
+/// The first line end from `from` on. If its size is 0, the search continues there when more bytes
+/// have arrived.
 LineSplitter::LineEnd LineSplitter::first_end(std::size_t from) const {
   constexpr std::string_view starts = "\r\n\x1b";
   for (std::size_t at = rest_.find_first_of(starts, from); at != std::string::npos;
@@ -99,7 +100,7 @@ LineSplitter::LineEnd LineSplitter::first_end(std::size_t from) const {
   return {.begin = rest_.size()};
 }
 
-/// Empty: the line goes on there.
+/// Empty if the line continues at `begin`.
 std::optional<LineSplitter::LineEnd> LineSplitter::end_at(std::size_t begin) const {
   if (rest_[begin] == '\n') {
     return LineEnd{.begin = begin, .size = 1};
@@ -147,8 +148,8 @@ void LineSplitter::take_line(std::string_view line, const LineEnd& end) {
   last_end_ = end.kind;
 }
 
-/// A line that ends with a line feed. In a row that the program has gone up from it may only move
-/// the cursor down again.
+/// Takes a line that ends with a line feed. Above rows that the program has written, a blank line
+/// only moves the cursor down again.
 void LineSplitter::take_fed_line(std::string_view line) {
   const bool goes_down = rows_below_ > 0;
   rows_below_ -= goes_down ? 1 : 0;

@@ -12,7 +12,8 @@
 
 namespace syncopate {
 
-/// A file descriptor that is closed with its owner, and in every program that this process becomes.
+/// A file descriptor that its owner closes. It is also closed in every program that this process
+/// becomes.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -49,14 +50,14 @@ ListeningSocket listen_on_loopback();
 [[noreturn]] void throw_system_error(const char* action);
 
 /// Splits a stream of bytes into lines. Of lines that the program overwrites, as progress bars do,
-/// one passes every ten seconds: those that a carriage return ends, and those from which the cursor
-/// moves up (`ESC [ n A`), as below another bar.
+/// one passes every ten seconds. These are lines that end with a carriage return, and lines from
+/// which the cursor moves up (`ESC [ n A`), as below another bar.
 class LineSplitter {
  public:
   using Sink = std::function<void(std::string_view)>;
   using Now = std::function<TimePoint()>;
 
-  /// `sink` receives each line, without its end; a line of over 1 MiB comes in parts.
+  /// `sink` receives each line, without its end; a line of over 1 MiB arrives in parts.
   explicit LineSplitter(Sink sink, Now now = steady_now)
       : sink_(std::move(sink)), now_(std::move(now)) {}
 
@@ -69,9 +70,9 @@ class LineSplitter {
   /// The end of a line: bytes of `rest_`.
   struct LineEnd {
     std::size_t begin = 0;
-    std::size_t size = 0;  ///< 0: more bytes have to come to say whether it is one
+    std::size_t size = 0;  ///< 0: more bytes must arrive before it is clear if a line ends here
     Ends kind = Ends::line;
-    std::size_t rows = 0;  ///< that the cursor moves up
+    std::size_t rows = 0;  ///< by which the cursor moves up
   };
 
   LineEnd first_end(std::size_t from) const;
@@ -84,13 +85,13 @@ class LineSplitter {
 
   Sink sink_;
   Now now_;
-  std::optional<TimePoint> last_overwritten_;  ///< that passed
+  std::optional<TimePoint> last_overwritten_;  ///< when the last overwritten line passed
   std::string rest_;
   std::size_t searched_ = 0;  ///< bytes of `rest_` in which no line ends
   Ends last_end_ = Ends::line;
   bool has_moved_up_ = false;
-  std::size_t rows_below_ = 0;  ///< of the cursor, that the program has written
-  /// A bar above others whose line may be final, or drawn again: what follows says which.
+  std::size_t rows_below_ = 0;  ///< rows below the cursor that the program has written
+  /// A bar above others, whose line may be final or drawn again: the next bytes show which.
   std::optional<std::string> held_;
 };
 

@@ -8,7 +8,7 @@
 
 namespace syncopate {
 
-/// Looks up a variable of the environment; empty where it is not set.
+/// Looks up a variable of the environment; empty if it is not set.
 using Environment = std::function<std::string(const char* name)>;
 
 /// The environment of this process.
@@ -32,7 +32,7 @@ std::vector<Variable> wanted_environment(std::string_view cpuinfo, std::uint32_t
 void set_environment(const std::vector<Variable>& variables,
                      const std::function<void(const std::string&)>& report);
 
-/// True where the user has settings of glibc's malloc: mallopt(3), GLIBC_TUNABLES.
+/// True if the user has settings of glibc's malloc: mallopt(3), GLIBC_TUNABLES.
 bool sets_malloc(const Environment& environment);
 
 /// The name of this host.

@@ -9,10 +9,10 @@ namespace syncopate {
 
 /// The coordinator's end of the pipe of its events: one line of JSON each, for the supervisor.
 ///
-/// A supervisor that is suspended must not hold the job. So status events are dropped while it is
-/// behind, and all others are queued until it returns.
+/// A suspended supervisor must not delay the job. So status events are dropped while it is behind,
+/// and all others are queued until it reads again.
 ///
-/// Thread: any, since the last event may be one of another thread than the coordinator's.
+/// Thread: any, because another thread than the coordinator's may emit the last event.
 class EventPipe {
  public:
   /// Borrows the descriptor.
@@ -22,7 +22,7 @@ class EventPipe {
   EventPipe& operator=(const EventPipe&) = delete;
 
   void emit(const nlohmann::ordered_json& event);
-  /// Waits for the supervisor, but not for long: the pipe keeps what it holds.
+  /// Waits for the supervisor, but not for long: events in the pipe are not lost.
   void finish();
 
  private:

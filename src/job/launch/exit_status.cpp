@@ -38,7 +38,7 @@ std::optional<int> line_to_mpich(const Environment& environment) {
                                                              : std::nullopt;
 }
 
-/// What the standard library throws says neither where nor what to do.
+/// Replaces messages of the standard library, which name neither the place nor a remedy.
 std::string words_of(const std::exception& error) {
   if (const auto* const refused = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
     return fmt::format("cannot use the path {}: {}; name another one",
@@ -85,8 +85,8 @@ int guarded(const std::function<int()>& body) {
 
 void print_error(const char* message) {
   const std::string line = printable(message);
-  // One call, so that the lines of several processes do not mix. Where standard error is closed,
-  // the exit status is all that remains.
+  // One call, so that the lines of several processes do not mix. If standard error is closed, only
+  // the exit status reports the error.
   static_cast<void>(std::fputs(fmt::format("syncopate: {}\n", line).c_str(), stderr));
 }
 

@@ -15,7 +15,7 @@ inline constexpr int success = 0;
 inline constexpr int failure = 1;        ///< the job failed
 inline constexpr int refused = 2;        ///< invalid input; the command did nothing
 inline constexpr int interrupted = 130;  ///< the user ended it
-/// The reader of the output has gone; what a shell reports of a process that SIGPIPE ended.
+/// The reader of the output has gone; a shell reports this status if SIGPIPE ends a process.
 inline constexpr int output_closed = 141;
 }  // namespace exit_status
 
@@ -37,9 +37,9 @@ inline constexpr Duration patience_with_rank_zero = std::chrono::seconds(5);
 /// all ranks have is printed once, and no rank keeps waiting for a rank that has ended.
 ///
 /// Rank 0 prints its error at once. Any other rank that refuses its input first waits for
-/// `patience`: if rank 0 has the same error, it prints it, and the launcher ends all ranks. After
-/// the wait the rank prints the error with its number in front: either only this rank has it, or
-/// the launcher does not end the other ranks, which is the default of srun.
+/// `patience`: if rank 0 has the same error, rank 0 prints it, and the launcher ends all ranks.
+/// After the wait, the rank prints the error with its number in front: either only this rank has
+/// it, or the launcher does not end the other ranks, which is the default of srun.
 ///
 /// When one rank fails, the launcher of Open MPI ends all ranks by itself; the launcher of MPICH
 /// does so on request (`end_all_ranks`).
@@ -47,7 +47,7 @@ int guarded_rank(const Launch& launch, const std::function<int()>& body,
                  Duration patience = patience_with_rank_zero);
 
 /// Requests the launcher of MPICH to end all ranks with `status`; otherwise the other ranks may
-/// wait for this one in MPI_Init for ever. No effect under other launchers. The request is one line
+/// wait for this one in MPI_Init forever. No effect under other launchers. The request is one line
 /// of PMI-1 and needs no MPI. The function waits a moment first, because the output of this process
 /// reaches the launcher on another path.
 void end_all_ranks(const Environment& environment, int status);

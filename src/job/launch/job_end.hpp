@@ -10,18 +10,17 @@ namespace syncopate {
 
 /// Decides how a job of several processes ends. Process 0 is the coordinator.
 ///
-/// The first end request of the user goes to the coordinator, the second kills the processes. After
-/// a process has failed or the coordinator has ended, the others get a grace period to end by
+/// The user's first end request goes to the coordinator, the second kills the processes. After a
+/// process has failed or the coordinator has ended, the others get a grace period to end by
 /// themselves. A process that may be lost does not count as failed unless it refused its input: the
 /// coordinator decides whether the job continues without it. Some of these are started again, a
-/// limited number of times, while the job goes on. One that the coordinator then refuses is needed
-/// no more. A coordinator that does not answer the
-/// request hangs: all processes get a signal to end, and are killed after the grace period. A job
-/// that is a success stays one: a request after its end was reported only shortens the grace period
-/// of what is left, and the next one kills it.
-/// Programs of the user may begin to train late or never, and go on for as long as they like after
-/// a training that has ended well: a request outside of a training goes to all of them at once, as
-/// where the coordinator does not answer.
+/// limited number of times, while the job continues; if the coordinator then refuses one, it is not
+/// needed any more. A coordinator that does not answer the request hangs: all processes get a
+/// signal to end, and are killed after the grace period. A job that has succeeded stays a success:
+/// a request after its end was reported only shortens the grace period of the remaining processes,
+/// and the next one kills them. Programs of the user may begin to train late or never, and may
+/// continue after a training that has ended well. So a request outside of a training goes to all of
+/// them at once, as if the coordinator did not answer.
 /// Invariant: after `kill` there is no other action.
 class JobEnd {
  public:
@@ -32,7 +31,7 @@ class JobEnd {
     report_loss,   ///< print that the process is lost
     kill,          ///< kill all running processes
     give_up,       ///< signal all running processes to end, and start the grace period
-    end_programs,  ///< the same, of programs that do not train
+    end_programs,  ///< the same, for programs that do not train
     restart,       ///< call `start_again` after a delay, and start the process if it says so
   };
 
@@ -41,9 +40,9 @@ class JobEnd {
     int wait_status = 0;
   };
 
-  /// `may_be_lost`: for each process, true where the job can continue without it. `restarts`: how
+  /// `may_be_lost`: for each process, true if the job can continue without it. `restarts`: how
   /// often each of these is started again; empty: never.
-  /// `programs`: those after the coordinator are of the user.
+  /// `programs`: the processes after the coordinator are programs of the user.
   explicit JobEnd(std::vector<bool> may_be_lost, std::vector<unsigned> restarts = {},
                   bool programs = false)
       : may_be_lost_(std::move(may_be_lost)),
@@ -55,38 +54,39 @@ class JobEnd {
   }
 
   Action interrupted();
-  /// Nobody reads the output of the job any more: a request for the end, which kills nothing.
+  /// No process reads the output of the job any more: this is an end request that kills nothing.
   Action output_closed();
-  /// The coordinator of programs has shown that a training goes on, or that it has ended.
+  /// The coordinator of programs has shown that a training continues, or that it has ended.
   void trains(bool goes_on);
   /// The coordinator has not answered the request to end in time.
   Action no_answer();
   bool was_interrupted() const { return interrupted_; }
-  /// The user waits for the end.
+  /// True if the user waits for the end.
   bool is_urgent() const { return interrupted_ || hurried_; }
   /// `wait_status`: the status from `waitpid`.
   Action ended(std::size_t process, int wait_status);
   Action grace_passed();
-  /// The coordinator has sent its last event, so that it ends soon. If the job is a success, it
-  /// stays one though a process then has to be killed.
+  /// The coordinator has sent its last event and ends soon. If the job is a success, it stays one
+  /// even if a process then has to be killed.
   Action reported_end(bool success);
-  /// The delay after `restart` has passed. True: the process runs again. False: the job ends.
+  /// The delay after `restart` has passed. Returns true if the process is to run again, false if
+  /// the job ends.
   bool start_again(std::size_t process);
-  /// It could not be started after all.
+  /// The process could not be started after all.
   void not_started(std::size_t process) { running_[process] = false; }
-  /// How often the process was to be started again so far.
+  /// How often the process was to be started again up to now.
   unsigned restarted(std::size_t process) const { return restarted_[process]; }
 
   bool is_running(std::size_t process) const { return running_[process]; }
   bool all_ended() const;
-  /// The coordinator has reported that the job has ended well.
+  /// True if the coordinator has reported that the job has ended well.
   bool succeeded() const { return succeeded_; }
   /// True once the supervisor has killed the processes.
   bool killed() const { return killed_ || gave_up_; }
-  /// A process of a job that does not train has left it, or has ended. Others fail for want of it,
-  /// and may end before it does.
+  /// A process of a job that does not train has left it, or has ended. Its absence makes others
+  /// fail, which may end before it does.
   void left(std::size_t process);
-  /// Of the process that has left first; else of the one that has ended first.
+  /// The failure of the process that has left first, else of the one that has ended first.
   std::optional<Failure> first_failure() const;
 
   /// The status of the whole job (`job/launch/exit_status.hpp`), valid once all processes have
@@ -104,7 +104,7 @@ class JobEnd {
   std::vector<unsigned> restarted_;  ///< so far
   std::vector<bool> running_;
   std::vector<Failure> failures_;
-  std::vector<std::size_t> left_;  ///< the job of now, in this order; empty where it trains
+  std::vector<std::size_t> left_;  ///< the current job, in this order; empty if it trains
   bool trains_ = false;
   bool interrupted_ = false;
   bool hurried_ = false;  ///< by a request after the job had ended well

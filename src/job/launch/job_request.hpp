@@ -33,14 +33,14 @@ struct JobRequest {
 /// A job whose workers and servers are started by hand.
 struct CoordinateRequest {
   JobRequest job;
-  std::string address;  ///< where the coordinator listens, HOST:PORT
+  std::string address;  ///< HOST:PORT at which the coordinator listens
   std::string token;
 };
 
 /// A worker or a server that joins a job by hand.
 struct JoinRequest {
   Role role = Role::worker;
-  std::string address;  ///< where the coordinator listens, HOST:PORT
+  std::string address;  ///< HOST:PORT at which the coordinator listens
   std::string token;
   std::optional<std::uint32_t> index;  ///< empty: the next free one
   Duration gather_limit{};             ///< for the coordinator to appear
@@ -51,24 +51,24 @@ struct JoinRequest {
       false;  ///< by the launcher that also started the coordinator, which reports errors
 };
 
-/// Programs to start as the workers of one job, each of which trains by a loop of its own.
+/// Programs to start as the workers of one job. Each one has its own training loop.
 struct ProgramsRequest {
   std::vector<std::string> command;  ///< the program and its arguments, the same for all
   std::uint32_t workers = 1;
   GivenOptions given = {};  ///< of `loop_options`; the programs may give others
-  TrainConfig config;       ///< what `given` resolves to, as far as it is known
-  Duration gather_limit{};  ///< for all programs to join, from the first on
+  TrainConfig config;       ///< the configuration that follows from `given`, as far as it is known
+  Duration gather_limit{};  ///< for all programs to join, counted from the first one
   log::Verbosity verbosity = log::Verbosity::normal;
 };
 
-/// The configuration of a process that joins `job`: its own data and run folder, device and threads
-/// where `given` names them; everything else is the job's. `whose` names the job.
-/// Errors: ConfigError, where the user expects another value than the job has.
+/// The configuration of a process that joins `job`: its own data folder, run folder, device and
+/// threads if `given` names them; everything else is the job's. `whose` names the job.
+/// Errors: ConfigError if the user expects another value than the job has.
 TrainConfig config_of_joiner(const TrainConfig& job, const GivenOptions& given,
                              std::string_view whose);
 
-/// Refuses the configuration of a job that no coordinator of this build sends. `whose` names the
-/// job. Errors: ConfigError.
+/// Refuses the configuration of a job if a coordinator of this build cannot have sent it. `whose`
+/// names the job. Errors: ConfigError.
 void check_described(const TrainConfig& job, std::string_view whose);
 
 /// True for a field that belongs to one machine, so that members of a job may differ in it.

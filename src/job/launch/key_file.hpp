@@ -9,7 +9,7 @@ namespace syncopate {
 /// destructor removes the file: the key is of no use after the job.
 class KeyFile {
  public:
-  /// Errors: DataError, where the file cannot be written.
+  /// Errors: DataError if the file cannot be written.
   explicit KeyFile(const std::filesystem::path& folder);
   ~KeyFile();
   KeyFile(const KeyFile&) = delete;

@@ -21,10 +21,10 @@ namespace {
 /// The environment variables that a launcher sets for its processes.
 struct Signs {
   const char* launcher;
-  const char* present;  ///< a variable that this launcher alone sets
+  const char* present;  ///< a variable that only this launcher sets
   const char* rank;
   const char* size;
-  const char* here;  ///< of the ranks on this host; null: there is none
+  const char* here;  ///< the number of ranks on this host; null: there is no such variable
   const char* job;   ///< a variable that differs between jobs; null: there is none
 };
 
@@ -42,8 +42,8 @@ constexpr Signs known[] = {
      "MASTER_PORT"},
 };
 
-/// Other launchers than torchrun set what torch.distributed needs, all of it; a user's shell may
-/// have some of it.
+/// A launcher that sets MASTER_ADDR sets all variables of torch.distributed; a user's shell may
+/// have only some of them.
 bool is_present(const Environment& environment, const Signs& signs) {
   const bool is_plain = std::string_view(signs.present) == "MASTER_ADDR";
   const bool lacks = environment("RANK").empty() || environment("WORLD_SIZE").empty() ||
@@ -62,7 +62,7 @@ std::uint32_t number_of(const Environment& environment, const char* launcher, co
   return number;
 }
 
-/// 0 where the launcher does not say.
+/// Returns 0 if the launcher does not set the number.
 std::uint32_t ranks_here(const Environment& environment, const Signs& signs) {
   const std::string text = signs.here == nullptr ? "" : environment(signs.here);
   std::uint32_t ranks = 0;
@@ -78,7 +78,7 @@ std::string fit_for_a_file(std::string text) {
   return text;
 }
 
-/// The name of the job. Where no variable distinguishes jobs, the id of the parent process does: it
+/// The name of the job. If no variable distinguishes jobs, the id of the parent process does, which
 /// starts all ranks of a host.
 std::string job_of(const Environment& environment, const Signs& signs) {
   std::string name = signs.job == nullptr ? "" : environment(signs.job);
@@ -94,7 +94,7 @@ std::string job_of(const Environment& environment, const Signs& signs) {
 /// Open MPI needs PMIx. MPICH needs PMI-1 or PMI-2; under Slurm PMI-2.
 std::optional<mpi::Library> library_of(const Environment& environment, const Signs& signs) {
   if (std::string_view(signs.launcher) == "torchrun") {
-    return std::nullopt;  // the variables of MPI are those of a launcher around it
+    return std::nullopt;  // variables of MPI belong to a launcher that started torchrun
   }
   if (!environment("OMPI_COMM_WORLD_SIZE").empty()) {
     return mpi::Library::open_mpi;
@@ -113,13 +113,13 @@ void expect_no_shell(const Environment& environment, std::string_view parent, st
     throw ConfigError(fmt::format(
         "this shell is the first of {0} tasks of `srun --pty`, and what it starts is no "
         "rank of a job: for {0} ranks call `srun --overlap --ntasks={0} syncopate ...`, and "
-        "for workers on this machine alone `env --unset=SLURM_STEP_ID syncopate ...`",
+        "for workers only on this machine `env --unset=SLURM_STEP_ID syncopate ...`",
         size));
   }
 }
 
-/// Empty for one that runs a script or a command, which each task of a step may do, and where the
-/// system does not say.
+/// Empty if the parent runs a script or a command, which each task of a step may do, or if the
+/// system does not show the name.
 std::string name_of_parent() {
   std::ifstream words(fmt::format("/proc/{}/cmdline", ::getppid()));
   std::string name;
@@ -165,8 +165,8 @@ std::optional<Launch> launch_in(const Environment& environment, std::string_view
 void expect_one_host(const Launch& launch, std::string_view advice) {
   if (launch.here != 0 && launch.here < launch.size) {
     throw ConfigError(fmt::format(
-        "{} has started {} of {} ranks on this host, and these ranks find each other on one host "
-        "alone: {}",
+        "{} has started {} of {} ranks on this host, but these ranks find each other only on one "
+        "host: {}",
         launch.launcher, launch.here, launch.size, advice));
   }
 }
@@ -188,13 +188,13 @@ std::filesystem::path program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path();
 }
 
-/// Where another program of Syncopate may lie: in a build tree, and where it is installed.
+/// The paths at which another program of Syncopate may be: in a build tree, and in an installation.
 std::array<std::filesystem::path, 2> places_of(const char* name) {
   const auto folder = program_folder();
   return {folder / name, folder.parent_path() / "libexec/syncopate" / name};
 }
 
-/// Empty: there is none.
+/// Returns an empty path if there is none.
 std::filesystem::path own_program(const char* name) {
   for (const auto& path : places_of(name)) {
     if (::access(path.c_str(), X_OK) == 0) {

@@ -24,44 +24,44 @@ struct Launch {
   friend bool operator==(const Launch&, const Launch&) = default;
 };
 
-/// Reads the launcher's variables: last those by which torch.distributed finds its ranks
-/// (`env://`), which any launcher may set. Empty where no launcher started this process, or where
+/// Reads the launcher's variables; as the last ones those by which torch.distributed finds its
+/// ranks (`env://`), which any launcher may set. Empty if no launcher started this process, or if
 /// it started only this one.
 ///
-/// A step of Slurm is a launcher; the batch script around it is not, because it runs once. Where
-/// one launcher started another, such as a step of Slurm that runs `mpirun`, the inner one counts.
+/// A step of Slurm is a launcher; the batch script around it is not, because it runs once. If one
+/// launcher started another, such as a step of Slurm that runs `mpirun`, the inner one counts.
 ///
-/// `parent`: the name of the process that has started this one. What a user types into a shell that
-/// `srun --pty` has started is no rank, though it has the variables of one.
+/// `parent`: the name of the process that has started this one. A command that a user types into a
+/// shell of `srun --pty` is no rank, although it has the variables of one.
 ///
-/// Errors: ConfigError, for a rank or a size that is no number, for a rank beyond the size, and in
+/// Errors: ConfigError if a rank or a size is not a number, if the rank is beyond the size, and in
 ///         such a shell.
 std::optional<Launch> launch_in(const Environment& environment, std::string_view parent = {});
 
-/// Refuses at once ranks on several hosts that would wait for each other in vain. Errors:
+/// Refuses ranks on several hosts, which would wait for each other without success. Errors:
 /// ConfigError, which ends with `advice`.
 void expect_one_host(const Launch& launch, std::string_view advice);
 
 /// `launch_in` for the environment of this process.
 std::optional<Launch> own_launch();
 
-/// The folder of the modules for MPI, where SYNCOPATE_MPI_MODULES names one; else empty.
+/// The folder of the modules for MPI that SYNCOPATE_MPI_MODULES names; empty if it is not set.
 std::string chosen_mpi_modules();
 
 /// Replaces this process by another program of Syncopate with the same arguments:
-/// `syncopate-torch`, which has libtorch, or `syncopate-run`, which has not. They lie in the folder
-/// of this program, or in ../libexec/syncopate/. First sets the variables of the numeric libraries
-/// (`wanted_environment`), and logs them when verbose.
+/// `syncopate-torch`, which has libtorch, or `syncopate-run`, which does not. They are in the
+/// folder of this program, or in ../libexec/syncopate/. First sets the variables of the numeric
+/// libraries (`wanted_environment`), and logs them when verbose.
 ///
-/// Errors: when there is no such program, ConfigError for `syncopate-torch`, which an installation
-/// by pip has not, and Error for `syncopate-run`.
+/// Errors: ConfigError if there is no `syncopate-torch`, as in an installation by pip; Error if
+/// there is no `syncopate-run`.
 [[noreturn]] void become_torch_program(char** argv, std::uint32_t threads,
                                        log::Verbosity verbosity);
 [[noreturn]] void become_run_program(char** argv, std::uint32_t threads, log::Verbosity verbosity);
 
-/// Whether `become_torch_program` finds its program.
+/// True if `become_torch_program` finds its program.
 bool has_torch_program();
-/// Errors: ConfigError, which says what an installation without it is for.
+/// Errors: ConfigError, which lists the commands of an installation without it.
 void expect_torch_program();
 
 /// The folder of the cluster files of an installed program.

@@ -15,8 +15,8 @@ struct LineSource {
   LineSource(Descriptor from, LineSplitter::Sink sink)
       : descriptor(std::move(from)), lines(std::move(sink)) {}
 
-  /// Reads the available bytes, at least a full pipe; false at its end. The length is limited, so
-  /// that a process that writes without end cannot block the supervisor.
+  /// Reads the available bytes, at least a full pipe; returns false at its end. The length is
+  /// limited, so that a process that writes without end cannot block the supervisor.
   bool read() {
     std::array<char, 64 * 1024> bytes;
     for (int left = 4; left > 0; --left) {

@@ -17,7 +17,7 @@
 namespace syncopate {
 namespace {
 
-/// A terminal reports room for a few hundred bytes at least, or none.
+/// If a terminal reports room, there is room for at least a few hundred bytes.
 constexpr std::size_t piece_for_terminal = 256;
 
 mode_t kind_of(int descriptor) {
@@ -25,7 +25,7 @@ mode_t kind_of(int descriptor) {
   return ::fstat(descriptor, &status) == 0 ? status.st_mode & S_IFMT : 0;
 }
 
-/// The bytes that fit wherever `poll` has found room.
+/// The number of bytes that fit whenever `poll` has found room.
 std::size_t piece_of(mode_t kind) {
   switch (kind) {
     case S_IFIFO: return PIPE_BUF;
@@ -39,7 +39,7 @@ bool has_room(int descriptor, int milliseconds) {
   return ::poll(&room, 1, milliseconds) > 0;
 }
 
-/// Whether nobody can read the pipe any more.
+/// True if no process can read the pipe any more.
 bool has_no_reader(int descriptor) {
   pollfd end{descriptor, 0, 0};
   return ::poll(&end, 1, 0) > 0 && (end.revents & POLLERR) != 0;
@@ -63,7 +63,7 @@ ssize_t write_without_signal(int descriptor, std::string_view text) {
   return written;
 }
 
-/// A socket can be asked not to block; others were asked for room before.
+/// A write to a socket can be non-blocking; for other descriptors, the caller has checked for room.
 ssize_t write_piece(int descriptor, mode_t kind, std::string_view text) {
   if (kind == S_IFSOCK) {
     return ::send(descriptor, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -101,7 +101,7 @@ void LineWriter::flush() {
   }
 }
 
-/// Writes a piece of the queue. False: it found no room after all.
+/// Writes a piece of the queue. Returns false if there was no room after all.
 bool LineWriter::write_some() {
   const std::string_view rest = std::string_view(queue_.front()).substr(written_);
   const std::string_view piece = rest.substr(0, piece_ == 0 ? rest.npos : piece_);

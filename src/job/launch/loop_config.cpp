@@ -44,11 +44,11 @@ std::vector<const OptionSpec*> options_of_loops() {
   return options;
 }
 
-/// The network and the data of a program have no names that another process could look for.
+/// The network and the data of a program have no names by which another process could find them.
 constexpr NetworkSpec program_network{.name = "program"};
 constexpr const char* program_data = "its own data";
 
-/// Errors: ConfigError, for a name that is none of an option of loops.
+/// Errors: ConfigError if no option of loops has the name.
 void expect_loop_option(const std::string& name) {
   std::vector<std::string_view> names;
   for (const OptionSpec* const option : loop_options()) {
@@ -74,7 +74,7 @@ DataOrder data_order_named(const std::string& text) {
   }
 }
 
-/// Of an option that has been checked.
+/// The value of an option that has been checked.
 OptionValue value_of(const std::string& name, const std::string& text) {
   if (name == data_order_option.name) {
     return value_in(data_order(), text);

@@ -12,9 +12,9 @@
 
 namespace syncopate {
 
-/// How the samples of an epoch are divided among programs with a loop of their own.
+/// How the samples of an epoch are divided among programs with their own training loops.
 enum class DataOrder {
-  automatic,  ///< leased where workers take different numbers of steps, else fixed
+  automatic,  ///< leased if workers take different numbers of steps, else fixed
   fixed,      ///< each worker has a part, which follows from the seed
   leased,     ///< the coordinator leases ranges to the workers that ask for them
 };
@@ -30,16 +30,16 @@ inline constexpr Option<DataOrder> data_order_option{
     .help =
         "samples of each worker; fixed: a part of each epoch that follows from the seed; "
         "leased: ranges in the order in which workers ask, so that each sample is trained on "
-        "once an epoch at any speed; auto: leased where workers take different numbers of "
+        "once an epoch at any speed; auto: leased if workers take different numbers of "
         "steps",
     .initial = DataOrder::automatic};
 
-/// The options of programs with a loop of their own: those of `train` that also hold for them,
-/// `workers` apart, and `data_order_option`. The program decides about all else: model, data,
-/// optimizer, length.
+/// The options of programs with their own training loops: those of `train` that also apply to them,
+/// except `workers`, and `data_order_option`. The program decides about everything else: model,
+/// data, optimizer, length.
 std::span<const OptionSpec* const> loop_options();
 
-/// Refuses an option that is not of `loop_options`, and a value that it does not take.
+/// Refuses an option that is not in `loop_options`, and a value that the option does not accept.
 /// Errors: ConfigError.
 void check_loop_options(const GivenOptions& given);
 
@@ -49,21 +49,22 @@ struct OptionSource {
   const char* where;
 };
 
-/// The options of both. Errors: ConfigError, for an option that has two values, and as
-/// `check_loop_options` for those that came later.
+/// The options of both. Errors: ConfigError if an option has two values; those of
+/// `check_loop_options` for the later ones.
 GivenOptions merged_options(const OptionSource& first, const OptionSource& later);
 
-/// The batch size, the optimizer and its hyperparameters, which follow from the program itself, are
-/// also in `options`. The job has neither an evaluator nor checkpoints nor an end of its own, and
-/// its servers share the coordinator's process. Errors: ConfigError.
+/// The configuration of a job of programs. `options` also has the batch size, the optimizer and its
+/// hyperparameters, which follow from the program itself. The job has neither an evaluator nor
+/// checkpoints nor an end of its own, and its servers share the coordinator's process. Errors:
+/// ConfigError.
 TrainConfig loop_config(const GivenOptions& options, std::uint32_t workers);
 
-/// The order under these options, never `automatic`; one worker has a fixed one. `config` is what
-/// `loop_config` makes of them.
+/// The order under these options, never `automatic`; a single worker has a fixed one. `config`: the
+/// result of `loop_config` for the options.
 DataOrder data_order_in(const GivenOptions& options, const TrainConfig& config);
 
 /// The number of workers: `given`, or the devices of the cluster file among `options`, or 1.
-/// Errors: ConfigError, where the two contradict each other.
+/// Errors: ConfigError if the two contradict each other.
 std::uint32_t workers_of_loops(const GivenOptions& options, std::uint32_t given);
 
 /// The samples of one step of a worker whose share of the global batch is `batch`: the scheme may

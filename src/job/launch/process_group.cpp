@@ -53,7 +53,7 @@ std::vector<GroupProcess> members_of(pid_t group) {
   return members;
 }
 
-/// By the mask of /proc/PID/status.
+/// Reads the mask in /proc/PID/status.
 bool handles(pid_t process, int signal) {
   std::ifstream status(fmt::format("/proc/{}/status", process));
   std::string name;
@@ -66,8 +66,8 @@ bool handles(pid_t process, int signal) {
 
 }  // namespace
 
-/// Both processes do it, so that the group is there for either. Here it fails once the child has
-/// become another program, which it does after its own call.
+/// Both processes make the group, so that it exists for either of them. Here the call fails once
+/// the child has become another program, but that is after the child's own call.
 ProcessGroup::ProcessGroup(pid_t leader) : leader_(leader), leader_runs_(true), alive_(true) {
   ::setpgid(leader, leader);
 }
@@ -100,7 +100,7 @@ void ProcessGroup::signal(int signal) const {
   if (leader_runs_ && ::getpgid(leader_) != leader_) {
     ::kill(leader_, signal);
   }
-  ::kill(-leader_, signal);  // fails where the leader has left, and nothing else was there
+  ::kill(-leader_, signal);  // fails if the leader has left the group and was alone in it
 }
 
 std::size_t ProcessGroup::signal_handlers(int signal) const {

@@ -7,32 +7,32 @@
 
 namespace syncopate {
 
-/// A child of this process that leads a process group, and what the child has started in this
-/// group: a wrapper such as a shell may end before the program that it started. Processes that have
-/// left the group, for a session of their own, do not belong to it.
+/// A child of this process that leads a process group, and the processes that the child has started
+/// in this group: a wrapper such as a shell may end before the program that it started. Processes
+/// that have left the group, for a session of their own, do not belong to it.
 ///
-/// The id of a group is given to no other one while a process of it has not been waited for. So a
-/// group whose leader has ended is signalled as long as this process is the parent of a member,
-/// which it becomes of orphans where it is a subreaper (`AdoptedOrphans`).
+/// The system does not reuse the id of a group while a process of it has not been waited for. So a
+/// group whose leader has ended can be signalled as long as this process is the parent of a member.
+/// A subreaper becomes the parent of orphans (`AdoptedOrphans`).
 ///
 /// Thread: one.
 class ProcessGroup {
  public:
   ProcessGroup() = default;
-  /// In the parent, after the fork. The child calls `lead`.
+  /// Called in the parent, after the fork. The child calls `lead`.
   explicit ProcessGroup(pid_t leader);
-  /// In the child.
+  /// Called in the child.
   static void lead();
 
   pid_t leader() const { return leader_; }
-  /// The wait status of the leader, once, when it has ended. Does not wait.
+  /// Returns the wait status of the leader, once, after it has ended. Does not wait.
   std::optional<int> take_end();
-  /// Some process of the group may still run. `take_end` brings it up to date.
+  /// True if some process of the group may still run. `take_end` updates this.
   bool is_alive() const { return alive_; }
-  /// To all processes of the group, and to the leader wherever it is.
+  /// Sends a signal to all processes of the group, and to the leader even if it has left the group.
   void signal(int signal) const;
-  /// To each process of the group that has a handler for it, but to none that was started by
-  /// another one of these: it would have inherited the handler. Returns to how many.
+  /// Sends a signal to each process of the group that has a handler for it, except processes that
+  /// another one of these has started: they have inherited the handler. Returns their number.
   std::size_t signal_handlers(int signal) const;
 
  private:

@@ -7,7 +7,7 @@
 
 namespace syncopate {
 
-/// A pipe keeps writes of this size whole.
+/// A write of this size to a pipe is atomic.
 void ProgramEnds::report(const ProgramEnd& end) {
   ssize_t written = 0;
   do {

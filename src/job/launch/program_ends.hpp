@@ -13,8 +13,9 @@ struct ProgramEnd {
   int wait_status = 0;  ///< from `waitpid`
 };
 
-/// The pipe by which a supervisor reports to the coordinator, a process of its own, which programs
-/// have ended: the coordinator itself sees only the ends of those that have reached it.
+/// The pipe by which a supervisor reports the ends of programs to the coordinator, which is a
+/// separate process: the coordinator itself notices only the ends of programs that have connected
+/// to it.
 class ProgramEnds {
  public:
   /// Errors: Error.

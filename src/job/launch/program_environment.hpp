@@ -10,8 +10,8 @@
 
 namespace syncopate {
 
-/// What `syncopate run` passes to each program that it starts, by environment variables; the
-/// address is that of other launchers.
+/// The values that `syncopate run` passes by environment variables to each program that it starts.
+/// Only other launchers set the address.
 struct ProgramLaunch {
   std::string coordinator;  ///< HOST:PORT
   std::string key;          ///< the secret of the job
@@ -19,8 +19,8 @@ struct ProgramLaunch {
   std::uint32_t size = 1;
   std::uint32_t local_rank = 0;
   GivenOptions options = {};            ///< of the command line
-  std::string address = "127.0.0.1:0";  ///< HOST:PORT where the program listens
-  bool unencrypted = false;             ///< it may be beyond loopback
+  std::string address = "127.0.0.1:0";  ///< HOST:PORT at which the program listens
+  bool unencrypted = false;             ///< allows an address beyond loopback
 
   friend bool operator==(const ProgramLaunch&, const ProgramLaunch&) = default;
 };
@@ -32,8 +32,8 @@ std::vector<Variable> variables_of(const ProgramLaunch& launch);
 /// the like, and MASTER_PORT.
 std::vector<Variable> torch_variables_of(const ProgramLaunch& launch, const std::string& port);
 
-/// Empty where no launcher of Syncopate has started this process. Errors: ConfigError, for
-/// variables that contradict each other, or that are no numbers.
+/// Empty if no launcher of Syncopate has started this process. Errors: ConfigError if variables
+/// contradict each other, or if one is not a number.
 std::optional<ProgramLaunch> program_launch_in(const Environment& environment);
 
 }  // namespace syncopate

@@ -48,9 +48,9 @@ void make_own(const fs::path& folder) {
   }
 }
 
-/// When a process started, in ticks since the host did; 0 where there is none. The number of a
-/// process is given again after a while, often to a rank of the same launcher; number and start
-/// together never are.
+/// The start of a process, in ticks since the start of the host; 0 if there is no such process. The
+/// system reuses the number of a process after a while, often for a rank of the same launcher, but
+/// never number and start together.
 std::uint64_t start_of(pid_t process) {
   std::istringstream fields = stat_behind_name(process);  // the start is field 22
   std::string skipped;
@@ -62,7 +62,7 @@ std::uint64_t start_of(pid_t process) {
   return start;
 }
 
-/// Empty where there is no file, or where the process that published it has ended.
+/// Empty if there is no file, or if the process that published it has ended.
 std::optional<Rendezvous::Place> place_in(const fs::path& file) {
   if (!fs::exists(file)) {
     return std::nullopt;

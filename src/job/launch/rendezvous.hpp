@@ -19,13 +19,13 @@ class Rendezvous {
   };
 
   /// `job` is the name of the file in `folder`, which is made if it does not exist. Errors:
-  /// DataError, where the folder cannot be made or belongs to another user.
+  /// DataError if the folder cannot be made or belongs to another user.
   Rendezvous(const std::filesystem::path& folder, const std::string& job);
 
-  /// In the system's folder for temporary files.
+  /// The same in the system's folder for temporary files.
   explicit Rendezvous(const std::string& job);
 
-  /// Removes the file of `publish`.
+  /// Removes the file that `publish` has written.
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;

@@ -25,7 +25,7 @@ namespace {
       path.string(), error.message()));
 }
 
-/// Whether anything has this name.
+/// True if anything has this name.
 bool is_taken(const std::filesystem::path& path) {
   std::error_code error;
   const bool is = std::filesystem::exists(path, error);
@@ -57,8 +57,8 @@ void make_folder(const std::filesystem::path& path) {
   }
 }
 
-/// Where another user owns the folder, links at the names of this run's files may lead to files
-/// that only this user may change.
+/// If another user owns the folder, links with the names of this run's files may lead to files that
+/// only this user may change.
 void refuse_links_of_others(const std::filesystem::path& folder) {
   struct stat facts {};
   if (::stat(folder.c_str(), &facts) != 0 || facts.st_uid == ::geteuid()) {
@@ -148,7 +148,7 @@ void RunClaim::begin_again() {
   }
 }
 
-/// Keeps what the run that ended has written, for `restore`; its summary is none of the new one.
+/// Keeps the files of the ended run for `restore`. Its summary does not apply to the new session.
 void RunClaim::replace_config() {
   const RunFolder folder(request_.config.run_dir);
   for (const auto& path : {folder.config(), folder.evaluations(), folder.summary()}) {

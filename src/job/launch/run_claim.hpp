@@ -11,20 +11,19 @@
 
 namespace syncopate {
 
-/// The run folder of a node that joins `job` and was given none: a new one below this process's
-/// `runs`, whatever the coordinator says. A rank of a launcher takes the folder of the job if that
-/// lies directly in `runs`, because rank 0 runs the same command. Errors: DataError.
+/// The run folder of a node that joins `job` without a run folder of its own: a new one below this
+/// process's `runs`, independent of the coordinator's. A rank of a launcher takes the folder of the
+/// job if that is directly in `runs`, because rank 0 runs the same command. Errors: DataError.
 std::filesystem::path own_run_dir(const TrainConfig& job, const JoinRequest& request, Rank index);
 
 /// The folder of a run that is about to start. The constructor makes it with its `config.toml`,
 /// locks it for this job, and removes temporary files of a job that was killed; the destructor
-/// removes it unless `keep` was called. The folder of a resumed run stays, and without `keep` as it
-/// was before.
+/// removes it unless `keep` was called. The folder of a resumed run is never removed; without
+/// `keep`, the destructor restores its files.
 class RunClaim {
  public:
-  /// A default name gets a number where two runs begin in the same second. Errors: ConfigError, for
-  /// a folder that holds a run, or that another job writes; DataError, for one that cannot be
-  /// written.
+  /// A default name gets a number if two runs begin in the same second. Errors: ConfigError if the
+  /// folder holds a run or another job writes it; DataError if it cannot be written.
   explicit RunClaim(JobRequest request);
   ~RunClaim();
   RunClaim(const RunClaim&) = delete;
@@ -33,12 +32,12 @@ class RunClaim {
   /// The request, with the final name of the run folder.
   const JobRequest& request() const { return request_; }
 
-  /// Of a resumed run, once nothing of it is refused any more: writes its configuration, and drops
-  /// the summary of the session before and the evaluations behind the checkpoint, that of `round`.
-  /// Errors: DataError.
+  /// For a resumed run, after all checks: writes its configuration, and drops the summary of the
+  /// previous session and the evaluations after the checkpoint, which is that of `round`. Errors:
+  /// DataError.
   void go_on_from(const std::filesystem::path& checkpoint, std::uint64_t round);
 
-  /// Of a resumed run that has no checkpoint: the same, without any evaluation. Errors: DataError.
+  /// The same for a resumed run without a checkpoint: drops all evaluations. Errors: DataError.
   void begin_again();
 
   /// The checkpoint of `go_on_from`.
@@ -53,7 +52,7 @@ class RunClaim {
 
   JobRequest request_;
   std::optional<std::filesystem::path> checkpoint_;
-  std::map<std::filesystem::path, std::string> earlier_;  ///< files of the session before
+  std::map<std::filesystem::path, std::string> earlier_;  ///< files of the previous session
   std::optional<RunLock> lock_;                           ///< while this lives
   bool made_ = false;                                     ///< the folder was not there before
   bool kept_ = false;

@@ -35,7 +35,7 @@ struct Holder {
   std::string host;
 };
 
-/// No process while the holder has not written it yet.
+/// The process is 0 while the holder has not written its number yet.
 Holder holder_in(const fs::path& file) {
   std::ifstream text(file);
   Holder holder;
@@ -48,7 +48,7 @@ bool has_died(const Holder& holder) {
          errno == ESRCH;
 }
 
-/// True where the lock is free within moments.
+/// True if the lock will be free soon.
 bool ends_soon(const Holder& holder) {
   return holder.process == 0 || has_died(holder);
 }
@@ -71,7 +71,7 @@ bool ends_soon(const Holder& holder) {
   throw DataError(fmt::format("cannot write {}: {}", file.string(), std::strerror(errno)));
 }
 
-/// False where another process has removed the file since it was opened.
+/// False if another process has removed the file since it was opened.
 bool is_named(const Descriptor& descriptor, const fs::path& file) {
   struct stat opened {};
   struct stat named {};
@@ -107,7 +107,7 @@ RunLock::~RunLock() {
   }
 }
 
-/// False while another process holds the lock.
+/// Returns false while another process holds the lock.
 bool RunLock::take() {
   // A user who may read a file may lock it. A link would lead to a file of another user.
   descriptor_ = Descriptor(
@@ -115,7 +115,7 @@ bool RunLock::take() {
   if (descriptor_.get() < 0) {
     throw_unwritable(file_);
   }
-  ::fchmod(descriptor_.get(), readable_by_owner);  // that of an older version
+  ::fchmod(descriptor_.get(), readable_by_owner);  // for a file of an older version
   if (::flock(descriptor_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) {
       return false;

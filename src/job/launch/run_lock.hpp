@@ -13,9 +13,9 @@ namespace syncopate {
 /// once the last process of the job has ended, however it ended.
 class RunLock {
  public:
-  /// Waits for processes of a job whose first process was killed, which end at once, too.
-  /// Errors: ConfigError, which names the folder and the process that holds it; DataError, for a
-  ///         folder that cannot be written.
+  /// Waits for the end of processes whose job's first process was killed: they end soon, too.
+  /// Errors: ConfigError, which names the folder and the process that holds it; DataError if the
+  ///         folder cannot be written.
   explicit RunLock(const std::filesystem::path& folder);
   /// Removes the file, in the process that has made the lock.
   ~RunLock();

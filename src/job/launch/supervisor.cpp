@@ -30,7 +30,7 @@ namespace {
 
 /// A coordinator that ends takes up to 2 s to close its connections.
 constexpr Duration longest_pause_of_events = std::chrono::milliseconds(2500);
-/// At a coordinator that is stopped, until a notice says so.
+/// Number of checks that must find the coordinator stopped before a notice reports it.
 constexpr unsigned glances_of_stop = 4;
 
 std::vector<bool> losses_allowed(const std::vector<Child>& children) {
@@ -98,7 +98,7 @@ Supervisor::Result Supervisor::run() {
 }
 
 void Supervisor::start(std::size_t index) {
-  std::fflush(nullptr);  // else the child would print the pending output again
+  std::fflush(nullptr);  // otherwise the child would print the pending output again
   Pipe output = make_pipe();
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
@@ -188,11 +188,11 @@ void Supervisor::wait_for_something() {
 void Supervisor::on_event(std::string_view line) {
   ++events_;
   if (const auto worker = events::left_in(line)) {
-    end_.left(*worker + 1);  // behind the coordinator
+    end_.left(*worker + 1);  // the coordinator is process 0
     return;
   }
   if (gave_up_) {
-    return;  // what it says now is late, and blames processes that have been ended here
+    return;  // its events now are late, and blame processes that this supervisor has ended
   }
   const auto success = events::end_in(line);
   watcher_.event(line);
@@ -240,8 +240,8 @@ void Supervisor::take_signals() {
 }
 
 /// The scheduler of a cluster sends SIGTERM before it ends a job. A program that handles it saves
-/// what it has and ends; the coordinator gets the request once the time for that is over, and at
-/// once if no program handles the signal.
+/// its state and ends; the coordinator gets the request when the time for that is over, or at once
+/// if no program handles the signal.
 void Supervisor::terminate() {
   const bool first = !std::exchange(handles_, true) && !end_.was_interrupted();
   const std::size_t handlers = first && options_.programs != nullptr ? signal_handlers(SIGTERM) : 0;
@@ -257,7 +257,7 @@ void Supervisor::terminate() {
   }
 }
 
-/// To the programs that handle the signal. Returns to how many.
+/// Sends the signal to the programs that handle it. Returns their number.
 std::size_t Supervisor::signal_handlers(int signal) const {
   std::size_t handlers = 0;
   for (std::size_t index = 1; index < groups_.size(); ++index) {
@@ -321,7 +321,7 @@ void Supervisor::restart_lost() {
   }
 }
 
-/// The job goes on without a process that the system has no room for.
+/// If the system has no room for the process, the job continues without it.
 void Supervisor::try_to_start(std::size_t index) {
   try {
     start(index);
@@ -331,8 +331,8 @@ void Supervisor::try_to_start(std::size_t index) {
   }
 }
 
-/// Without a coordinator, a process that was started again may still wait for it, which would hold
-/// up the end of the job.
+/// Once the coordinator has ended, a process that was started again may still wait for it, which
+/// would delay the end of the job.
 void Supervisor::kill_restarted() {
   for (std::size_t index = 0; index < groups_.size(); ++index) {
     if (end_.restarted(index) > 0) {
@@ -368,8 +368,8 @@ void Supervisor::request_end() {
   }
 }
 
-/// Events that were on their way at the request are no answer, so that the first third of the time
-/// does not count. From then on the coordinator has to show events until it ends.
+/// Events that were on their way at the request are no answer, so the first third of the time does
+/// not count. From then on, the coordinator has to send events until it ends.
 void Supervisor::check_answer() {
   if (events_asked_ == events_) {
     act(end_.no_answer());
@@ -379,7 +379,8 @@ void Supervisor::check_answer() {
   }
 }
 
-/// The others wait for it: nobody else can say why nothing goes on.
+/// Checks if a signal has stopped the coordinator. All processes wait for it, so only the
+/// supervisor can report this.
 void Supervisor::look_for_stop() {
   const pid_t process = groups_.front().leader();
   stopped_before_ = is_stopped(process) ? stopped_before_ + 1 : 0;
@@ -408,7 +409,7 @@ void Supervisor::end_programs() {
 void Supervisor::end_processes() {
   for (std::size_t index = 0; index < groups_.size(); ++index) {
     signal(index, SIGTERM);
-    signal(index, SIGCONT);  // a stopped process gets the other signal only then
+    signal(index, SIGCONT);  // a stopped process receives SIGTERM only after this
   }
   grace_.start(grace());
 }

@@ -38,7 +38,7 @@ class Watcher {
   /// The size of the terminal has changed.
   virtual void resized() = 0;
 
-  /// The reader of the job's output has gone for good, so the job comes to its end.
+  /// True once the reader of the job's output has gone forever, so the job must end.
   virtual bool output_closed() const { return false; }
 };
 
@@ -46,9 +46,9 @@ class Watcher {
 struct Child {
   std::string name;                    ///< "worker 2"
   std::function<int()> body;           ///< the main function; returns the exit status
-  std::vector<Descriptor> alone = {};  ///< descriptors that only this process keeps open
+  std::vector<Descriptor> alone = {};  ///< descriptors that no other process keeps open
   bool may_be_lost = false;            ///< its end is reported, but the job does not fail
-  /// How often it is started again, if it may be lost: without the descriptors `alone`.
+  /// How often it is started again, if it may be lost; a new start lacks the descriptors `alone`.
   unsigned restarts = 0;
 };
 
@@ -58,9 +58,9 @@ struct Child {
 /// Children run without `exec`, so they share the loaded libraries and data of this process. The
 /// kernel kills them when this process dies. Each has its own process group, so that a terminal's
 /// Ctrl-C reaches only the supervisor, which signals the whole group: a program of the user may run
-/// behind a shell. What programs have left behind in their groups ends with a job that has failed
-/// or was interrupted; it may outlive one that has ended well. The supervisor reads their output
-/// from pipes, line by line.
+/// behind a shell. Processes that programs have left behind in their groups are ended after a job
+/// that has failed or was interrupted; they may outlive a job that has ended well. The supervisor
+/// reads the output of the processes from pipes, line by line.
 ///
 /// Thread: construct and run it while this process has one thread.
 class Supervisor {
@@ -71,21 +71,21 @@ class Supervisor {
     Duration grace = std::chrono::seconds(10);  ///< see `JobEnd`
     /// The same once the user has requested the end.
     Duration requested_grace = std::chrono::milliseconds(400);
-    /// The same where the job has ended well, so that its processes end by themselves.
+    /// The same if the job has ended well, so that its processes end by themselves.
     Duration orderly_grace = std::chrono::seconds(1);
-    /// Within this time of a request the coordinator shows by an event that it goes on; zero: it
-    /// need not, as where it computes itself.
+    /// Time after an end request within which the coordinator must send an event, to show that it
+    /// does not hang. Zero: no limit, for a coordinator that computes itself.
     Duration answer = std::chrono::milliseconds(1500);
-    /// Before a lost process is started again for the first time, the second time, and so on; the
-    /// last one counts for all others.
+    /// Delays before a lost process is started again for the first time, the second time, and so
+    /// on; the last one applies to all later times.
     std::vector<Duration> restart_delays{std::chrono::milliseconds(500), std::chrono::seconds(2),
                                          std::chrono::seconds(5)};
-    /// Set where the processes after the first are programs of the user: they go on after the job
-    /// has ended well, and their ends are reported here. The caller keeps it.
+    /// Set if the processes after the first are programs of the user: they may continue after the
+    /// job has ended well, and their ends are reported here. The caller owns it.
     ProgramEnds* programs = nullptr;
-    /// A program that handles SIGTERM itself ends within this time of it.
+    /// Time within which a program that handles SIGTERM itself must end.
     Duration handling = std::chrono::seconds(10);
-    /// A coordinator that is stopped by a signal for so long is reported.
+    /// A coordinator that a signal has stopped for this time is reported.
     Duration stop = std::chrono::minutes(1);
   };
 
@@ -96,7 +96,7 @@ class Supervisor {
 
   Supervisor(Options options, Watcher& watcher);
 
-  /// Errors: Error, when a process cannot be started; the exceptions of `watcher`. The started
+  /// Errors: Error if a process cannot be started; the exceptions of `watcher`. The started
   /// processes then die with this process.
   Result run();
 
@@ -146,15 +146,15 @@ class Supervisor {
   Timer grace_;
   Timer handling_;        ///< of SIGTERM, by the programs themselves
   int asked_by_ = 0;      ///< the user's signal; 0: none
-  bool handles_ = false;  ///< they were given SIGTERM
-  bool gave_up_ = false;  ///< a coordinator that does not answer
+  bool handles_ = false;  ///< programs have received SIGTERM
+  bool gave_up_ = false;  ///< the coordinator does not answer
   Timer answer_;
   Timer restart_;
-  Timer glance_;                               ///< at the coordinator's state
-  unsigned stopped_before_ = 0;                ///< glances, one after the other
+  Timer glance_;                               ///< for checks of the coordinator's state
+  unsigned stopped_before_ = 0;                ///< checks in a row that found it stopped
   std::vector<JobEnd::Failure> lost_;          ///< processes that are started again
   std::uint64_t events_ = 0;                   ///< lines so far
-  std::optional<std::uint64_t> events_asked_;  ///< soon after the request to end
+  std::optional<std::uint64_t> events_asked_;  ///< `events_` soon after the request to end
   Timer refresh_;
   std::vector<ProcessGroup> groups_;  ///< of the children, by their indices
   std::vector<Source> sources_;
@@ -163,8 +163,8 @@ class Supervisor {
 /// Shows a running job and its end.
 class JobView : public Watcher {
  public:
-  /// Every process has ended. `exit_status` is that of the job; `failure` describes the first
-  /// process that failed; it is empty where none failed.
+  /// Every process has ended. `exit_status` is that of the job. `failure` describes the first
+  /// process that failed; it is empty if none failed.
   virtual void ended(int exit_status, const std::string& failure) = 0;
 };
 
@@ -176,10 +176,10 @@ using OpenView = std::function<std::unique_ptr<JobView>(const TrainConfig& confi
 ///
 /// Processes log to the view, under their names. A process that fails reports the error to the
 /// coordinator, which reports it to the view by a `failed` event. SIGTERM asks the coordinator to
-/// end the job after the current round. One that comes after the job, while this process ends, has
-/// no effect the first time (`pass_over_next_requests`).
+/// end the job after the current round. The first SIGTERM after the job, while this process ends,
+/// has no effect (`pass_over_next_requests`).
 ///
-/// Errors: InternalError, when this process has more than one thread; Error, when a process cannot
+/// Errors: InternalError if this process has more than one thread; Error if a process cannot
 ///         be started.
 int run_watched(Supervisor::Options job, log::Verbosity verbosity, JobView& view);
 

@@ -46,7 +46,7 @@ timespec to_timespec(Duration duration) {
 
 SignalInbox::SignalInbox(bool programs) {
   const sigset_t signals = signals_to_take(programs);
-  // The parent may have left this signal ignored, which makes the status of children unavailable.
+  // This process may have inherited an ignored SIGCHLD, which would hide the status of children.
   ::signal(SIGCHLD, SIG_DFL);
   ::sigprocmask(SIG_BLOCK, &signals, &before_);
   descriptor_ = Descriptor(::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));

@@ -10,9 +10,9 @@ namespace syncopate {
 
 /// The signals of a supervisor, which it reads from a descriptor: the end of a child, the user's
 /// end request, a new size of the terminal. An end request that this process ignored from its start
-/// (`nohup`) stays ignored. Ctrl-Z is read and dropped: it would stop the supervisor alone, and the
-/// job would go on unseen. With programs of the user, also the signals that are passed on to them
-/// alone: SIGUSR1 and SIGUSR2.
+/// (`nohup`) stays ignored. Ctrl-Z is read and dropped: it would stop only the supervisor, and the
+/// job would continue unseen. With programs of the user, also the signals that are passed on only
+/// to them: SIGUSR1 and SIGUSR2.
 class SignalInbox {
  public:
   /// Errors: Error.
@@ -34,9 +34,9 @@ class SignalInbox {
   Descriptor descriptor_;
 };
 
-/// The next end request of each kind has no effect on this process, if it would end it: its job is
-/// over, and the exit status says how. The one after it does what it did before. Called while a
-/// `SignalInbox` still holds them back, so that none ends this process in between.
+/// Ignores the next end request of each kind, if it would end this process: the job is over, and
+/// the exit status must report its result. The request after it has its usual effect. Called while
+/// a `SignalInbox` still holds the signals back, so that none ends this process in between.
 void pass_over_next_requests();
 
 /// A timer as a descriptor that becomes readable.

@@ -38,7 +38,7 @@ constexpr std::size_t letters_of_a_period = 80;
                   excerpt(text, letters_of_a_period)));
 }
 
-/// Errors: ConfigError, for a period that is so long or so short that nothing counts it.
+/// Errors: ConfigError if the period is too long or too short to be counted.
 void check_amount(Every::Unit unit, double amount, std::string_view text) {
   constexpr double least = 1e-9;
   const double most = unit == Every::Unit::steps    ? at_least_one.most

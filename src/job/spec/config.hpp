@@ -59,7 +59,7 @@ constexpr auto names_of(TransportKind) {
   });
 }
 
-/// Where the shards of a parameter server run.
+/// The processes in which the shards of a parameter server run.
 enum class ServerProcess {
   own,     ///< each shard in a separate process
   shared,  ///< in the coordinator's process
@@ -99,7 +99,7 @@ constexpr auto names_of(TraceDetail) {
       {{"off", TraceDetail::off}, {"rounds", TraceDetail::rounds}, {"steps", TraceDetail::steps}});
 }
 
-/// The epochs of a job whose programs decide by their own loops when it ends: more than any takes.
+/// The epochs of a job whose programs' own loops decide when it ends: more than any job takes.
 inline constexpr double open_end = 1e9;
 
 /// All settings that determine the computation of a training job. Written to a run's folder as
@@ -155,7 +155,7 @@ struct TrainConfig {
   bool compress_remote = false;  ///< compress only between hosts
 
   // Parameter server
-  std::uint32_t servers = 0;  ///< shards; 0: one where the scheme has a server
+  std::uint32_t servers = 0;  ///< shards; 0: one if the scheme has a server
   ServerProcess server_process = ServerProcess::own;
 
   // Stopping
@@ -172,35 +172,35 @@ struct TrainConfig {
   std::filesystem::path run_dir;  ///< empty: runs/<time>-<scheme>-<network>
 
   // Failure handling
-  double wait_limit = 90;  ///< seconds: the least time limit of a wait for another node
+  double wait_limit = 90;  ///< seconds: the minimum time limit of a wait for another node
   NanPolicy on_nan = NanPolicy::stop;
 
   friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
 };
 
-/// The split of the data that both of its options ask for.
+/// The split of the data that `split` and `split_by_class` together specify.
 Split split_of(const TrainConfig& config);
-/// True where the workers' parts of the data differ in their distribution.
+/// True if the workers' parts of the data differ in their distribution.
 bool parts_differ(const TrainConfig& config);
 /// The job as its scheme sees it.
 SchemeJob scheme_job_of(const TrainConfig& config);
 /// The traits of the configuration's scheme under its options.
 SchemeTraits traits_of(const TrainConfig& config);
-/// True where the pacer decides when workers synchronize.
+/// True if the pacer decides when workers synchronize.
 bool is_paced(const TrainConfig& config);
-/// True where workers take a mean over all of them.
+/// True if workers take a mean over all of them.
 bool averages_workers(const TrainConfig& config);
 /// True if the options require MPI: its transport, or its allreduce, which needs that.
 bool requires_mpi(const TrainConfig& config);
-/// True where the job has a parameter server.
+/// True if the job has a parameter server.
 bool has_server(const TrainConfig& config);
-/// True where a parameter server holds the model, and does not only reduce.
+/// True if a parameter server holds the model, instead of only reducing.
 bool server_keeps_model(const TrainConfig& config);
-/// True where workers send values that a codec may compress.
+/// True if workers send values that a codec may compress.
 bool may_compress(const TrainConfig& config);
 /// The policy of a server that holds the model.
 ServerPolicy server_policy_of(const TrainConfig& config);
-/// True where all workers must run on one host, and start together.
+/// True if all workers must run on one host, and start together.
 bool uses_shared_model(const TrainConfig& config);
 /// The schedule of the workers' learning rate. Errors: ConfigError; InternalError, before the rate
 /// is resolved.
@@ -210,45 +210,45 @@ Schedule schedule_of(const TrainConfig& config);
 /// Errors: ConfigError.
 void check_config(const TrainConfig& config);
 
-/// Refuses a split beside another one by `split_by_class`. For a configuration whose split somebody
-/// gave. Errors: ConfigError.
+/// Refuses a `split` that contradicts `split_by_class`. Call it only if the user or a file gave
+/// `split`. Errors: ConfigError.
 void expect_one_split(const TrainConfig& config);
 
 /// Refuses given options without an effect, such as `momentum` with `adam`, and two splits. `given`
 /// holds names as on the command line. Errors: ConfigError.
 void check_given(const TrainConfig& config, const std::set<std::string_view>& given);
 
-/// The facts that `resolve_config` completes a configuration from.
+/// The facts with which `resolve_config` completes a configuration.
 struct ConfigFacts {
   std::optional<std::uint32_t> devices;  ///< of the cluster file; empty: no emulated cluster
   /// The processes that a launcher such as mpirun has started, workers and servers together; empty:
   /// none yet.
   std::optional<std::uint32_t> ranks = {};
   bool mpi = false;  ///< the ranks can connect by MPI
-  /// An empty function leaves the learning rate open.
+  /// If the function is empty, the learning rate stays unset.
   std::function<double(Optimizer)> usual_learning_rate;
   std::string time;  ///< "20260131-235959": the beginning of a new run folder's name
 };
 
-/// Fills open options: workers, servers, rates, run folder. Makes the paths of data and cluster
-/// absolute, so that the result means the same in any folder of this machine. The result passes
-/// `check_config`. Errors: ConfigError.
+/// Sets options that are unset: workers, servers, rates, run folder. Makes the paths of data and
+/// cluster absolute, so that the result means the same in any folder of this machine. The result
+/// passes `check_config`. Errors: ConfigError.
 TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts);
 
 /// `TrainConfig::device` names a device for all workers (`auto`, `cpu`, `cuda`, `cuda:N`), or lists
 /// one for each by rank: "cuda:0,cpu".
 
-/// Whether `text` is a device other than `auto`, `cpu` and `cuda`, or a list of devices.
+/// True if `text` is a device other than `auto`, `cpu` and `cuda`, or a list of devices.
 bool is_device_list(std::string_view text);
 
-/// Errors: ConfigError, for a list of another length than there are workers.
+/// Errors: ConfigError if a list has another length than the number of workers.
 void check_devices(const TrainConfig& config);
 
-/// Refuses shares of the data of another number than there are workers, and shares without an
+/// Refuses shares of the data whose number differs from that of workers, and shares without an
 /// effect. Errors: ConfigError.
 void check_shares(const TrainConfig& config);
 
-/// The device of one worker. Errors: ConfigError, for a list without an entry for it.
+/// The device of one worker. Errors: ConfigError if a list has no entry for it.
 std::string device_of_worker(const TrainConfig& config, std::uint32_t rank);
 
 }  // namespace syncopate

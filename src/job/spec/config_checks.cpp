@@ -26,7 +26,7 @@ bool weighs_workers(const TrainConfig& config) {
   return traits_of(config).weighs_workers;
 }
 
-/// Sets the scheme's own options that are open.
+/// Sets the scheme's own options that are unset.
 void resolve_scheme(TrainConfig& config, const ConfigFacts& facts) {
   const SchemeSpec& scheme = scheme_named(config.scheme);
   if (scheme.resolve == nullptr) {
@@ -44,8 +44,8 @@ void resolve_scheme(TrainConfig& config, const ConfigFacts& facts) {
   scheme.resolve(defaults);
 }
 
-/// Whether an optimizer of the job reads a hyperparameter: the workers' optimizer, or the server's
-/// where it has a separate one. The scheme's options may still be open.
+/// True if an optimizer of the job reads a hyperparameter: the workers' optimizer, or the server's
+/// if it has a separate one. The scheme's options may still be unset.
 bool some_optimizer(TrainConfig config, bool OptimizerSpec::*reads) {
   resolve_scheme(config, {});
   const auto of_server = server_policy_of(config).optimizer;
@@ -57,7 +57,7 @@ bool evaluates_batch_norm(const TrainConfig& config) {
   return config.eval_every.unit != Every::Unit::never && has_batch_norm(*config.network);
 }
 
-/// Other networks draw their own weights.
+/// True for a built-in network; other networks draw their own weights.
 bool has_built_in_network(const TrainConfig& config) {
   return std::ranges::any_of(
       all_networks(), [&](const NetworkSpec& network) { return &network == &*config.network; });
@@ -131,7 +131,7 @@ std::vector<Dependence> dependences() {
   };
 }
 
-/// Errors: ConfigError, where the configuration's scheme does not read an option of schemes, or its
+/// Errors: ConfigError if the configuration's scheme does not read an option of schemes, or its
 /// other options make it irrelevant.
 void check_has_effect(const TrainConfig& config, const OptionSpec& option) {
   const OptionSpec* const declared = find_option(scheme_named(config.scheme), option.name);
@@ -144,7 +144,7 @@ void check_has_effect(const TrainConfig& config, const OptionSpec& option) {
   }
 }
 
-/// Errors: ConfigError, where the scheme sends nothing that a codec can compress, or --aggregate
+/// Errors: ConfigError if the scheme sends nothing that a codec can compress, or --aggregate
 /// names a way to reduce.
 void check_compression(const TrainConfig& config) {
   if (!config.compress) {
@@ -193,7 +193,7 @@ std::string described(std::uint32_t ranks, std::uint32_t servers) {
                                     servers == 1 ? "a server" : "servers");
 }
 
-/// The number of workers that the cluster file or the launcher determines. Empty where neither
+/// The number of workers that the cluster file or the launcher determines. Empty if neither
 /// exists.
 std::optional<std::uint32_t> settled_workers(const TrainConfig& config, const ConfigFacts& facts) {
   if (!facts.ranks) {
@@ -212,7 +212,7 @@ std::optional<std::uint32_t> settled_workers(const TrainConfig& config, const Co
   return workers;
 }
 
-/// Servers are settled already.
+/// Order: after the number of servers is known.
 std::uint32_t resolve_workers(const TrainConfig& config, const ConfigFacts& facts) {
   const auto settled = settled_workers(config, facts);
   if (!settled) {
@@ -229,7 +229,7 @@ std::uint32_t resolve_workers(const TrainConfig& config, const ConfigFacts& fact
   return *settled;
 }
 
-/// Errors: ConfigError, where the workers cannot reduce by the given algorithm.
+/// Errors: ConfigError if the workers cannot reduce by the given algorithm.
 void check_aggregate(const TrainConfig& config) {
   if (!averages_workers(config)) {
     return;
@@ -251,7 +251,7 @@ void check_aggregate(const TrainConfig& config) {
   }
 }
 
-/// Errors: ConfigError, for MPI without ranks that an MPI launcher has started.
+/// Errors: ConfigError if the transport is MPI but no MPI launcher has started the ranks.
 void resolve_transport(TrainConfig& config, const ConfigFacts& facts) {
   if (config.transport == TransportKind::automatic) {
     config.transport = facts.mpi || requires_mpi(config) ? TransportKind::mpi : TransportKind::shm;
@@ -263,8 +263,8 @@ void resolve_transport(TrainConfig& config, const ConfigFacts& facts) {
   }
 }
 
-/// Sets the options that depend on the split, once the number of workers is known. Where parts
-/// differ, the weight of a worker is its share of the data.
+/// Sets the options that depend on the split, once the number of workers is known. If parts differ,
+/// the weight of a worker is its share of the data.
 void resolve_split(TrainConfig& config) {
   config.split = split_of(config);
   config.split_by_class = false;
@@ -274,10 +274,9 @@ void resolve_split(TrainConfig& config) {
   }
 }
 
-/// Errors: ConfigError, for a split that is given twice, and for weights that the scheme does not
-///         read.
+/// Errors: ConfigError if a split is given twice, or if the scheme does not read the weights.
 void check_split(const TrainConfig& config) {
-  if (config.split.kind == Split::Kind::dirichlet) {  // one that nobody gave is iid
+  if (config.split.kind == Split::Kind::dirichlet) {  // a split that is not given is iid
     expect_one_split(config);
   }
   if (config.weights == Weights::data && !averages_workers(config)) {
@@ -288,7 +287,7 @@ void check_split(const TrainConfig& config) {
   }
 }
 
-/// A path that is short and sound by itself may not be so below the current folder. Errors:
+/// Checks absolute paths: a valid relative path may be too long below the current folder. Errors:
 /// ConfigError.
 void check_whole_paths(const TrainConfig& config) {
   for (const auto* const path : {&config.run_dir, &config.cluster, &config.data_dir}) {
@@ -314,7 +313,7 @@ std::filesystem::path anchored(const std::filesystem::path& path) {
   return path.empty() ? path : std::filesystem::absolute(path).lexically_normal();
 }
 
-/// Errors: ConfigError, where the network's file is missing, or has a path that is too long.
+/// Errors: ConfigError if the network's file is missing or its path is too long.
 void resolve_network(TrainConfig& config) {
   if (!config.network->file.empty()) {
     const std::filesystem::path file = anchored(config.network->file);
@@ -324,8 +323,8 @@ void resolve_network(TrainConfig& config) {
   }
 }
 
-/// Errors: ConfigError, where each worker would start with the same parameters, whose sum over √P
-/// is no draw.
+/// Errors: ConfigError if every worker would start with the same parameters: divided by √P, their
+/// sum does not have the variance of a draw.
 void check_network(const TrainConfig& config) {
   if (!config.network->file.empty() && config.init == Init::independent) {
     throw ConfigError(

@@ -13,7 +13,7 @@ namespace syncopate {
 /// An option of `train`, and how a configuration holds its value.
 struct Field : OptionSpec {
   std::function<OptionValue(const TrainConfig&)> get;
-  std::function<void(TrainConfig&, const OptionValue&)> set;  ///< takes a value that was `checked`
+  std::function<void(TrainConfig&, const OptionValue&)> set;  ///< takes a value of `checked`
   bool of_scheme = false;                                     ///< a scheme declares this option
 };
 
@@ -25,18 +25,18 @@ const Field* find_field(std::string_view name);
 
 OptionValue get_field(const Field& field, const TrainConfig& config);
 
-/// Sets a field. "auto" leaves open a field that may be open. Errors: as `checked`.
+/// Sets a field. "auto" leaves a field unset if it may be unset. Errors: those of `checked`.
 void set_field(const Field& field, TrainConfig& config, const OptionValue& value);
 
-/// Sets a field from its text on the command line. Errors: as `checked`.
+/// Sets a field from its text on the command line. Errors: those of `checked`.
 void set_field_from_text(const Field& field, TrainConfig& config, std::string_view text);
 
 /// Earlier names of options, which still work.
 std::span<const std::string_view> old_option_names();
 
 /// Sets the option that an earlier name stands for, and logs a warning with its present name.
-/// Returns this name; empty for a name that never existed. Errors: ConfigError, for a value that
-/// the earlier option did not have.
+/// Returns the present name; empty if the name never existed. Errors: ConfigError if the earlier
+/// option did not have this value.
 std::optional<std::string_view> set_old_option(TrainConfig& config, std::string_view name,
                                                std::string_view text);
 

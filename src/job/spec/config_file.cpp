@@ -23,7 +23,7 @@ const Field* find_by_key(std::string_view key) {
   return field != nullptr && field->key() == key ? field : nullptr;
 }
 
-/// Earlier versions wrote `workers = 0` for a number that nobody gave; their files stay readable.
+/// Earlier versions wrote `workers = 0` if the number was not given; their files stay readable.
 bool leaves_workers_open(std::string_view key, const OptionValue& value) {
   return key == "workers" && value == OptionValue(std::int64_t{0});
 }
@@ -41,18 +41,19 @@ bool set_by_key(TrainConfig& config, std::string_view key, const OptionValue& va
   return set_old_option(config, key, to_text(value)).has_value();
 }
 
-/// Whether a field is an option of another scheme, and has its initial value.
+/// True if a field is an option of another scheme, and has its initial value.
 bool is_of_another_scheme(const Field& field, const TrainConfig& config) {
   return field.of_scheme && find_option(scheme_named(config.scheme), field.name) == nullptr &&
          get_field(field, config) == field.initial;
 }
 
-/// Whether a field is a split that nobody gave, beside `split_by_class`, which would contradict it.
+/// True if the field is a `split` that was not given, beside `split_by_class`, which it would
+/// contradict.
 bool is_replaced(const Field& field, const TrainConfig& config) {
   return field.name == "split" && config.split_by_class && config.split == Split{};
 }
 
-/// Errors: ConfigError, for a file with two splits.
+/// Errors: ConfigError if the file has two splits.
 void check_split_of_file(const TrainConfig& config, std::string_view source) {
   try {
     expect_one_split(config);

@@ -31,7 +31,7 @@ struct OptionTraits<Split> {
   static Split read(const OptionValue& value) { return Split::parse(std::get<std::string>(value)); }
 };
 
-/// As `parse_shares` reads them. No shares are none that are set.
+/// As `parse_shares` reads them. An empty list means that the field is unset.
 template <>
 struct OptionTraits<std::vector<double>> {
   static constexpr OptionType type = OptionType::text;
@@ -53,7 +53,8 @@ struct OptionTraits<Every> {
   static Every read(const OptionValue& value) { return Every::parse(to_text(value)); }
 };
 
-/// The field of this member of the configuration, whose type gives its kind and first value.
+/// Makes the field of this member of the configuration. The member's type determines the kind of
+/// the option, its initial value the default.
 template <class T>
 Field field(T TrainConfig::*member, OptionSpec spec) {
   if constexpr (requires { OptionTraits<T>::choices; }) {

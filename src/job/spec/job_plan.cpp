@@ -39,7 +39,8 @@ JobPlan::JobPlan(TrainConfig config) : config_(std::move(config)) {
   check_step_times();
 }
 
-/// A step of days is a slip of a unit: the clock would not hold a job of such steps.
+/// Refuses steps of days: such a time comes from a wrong unit, and a job of such steps would exceed
+/// the range of the clock.
 void JobPlan::check_step_times() const {
   constexpr double longest = 86'400;
   const std::vector<std::uint32_t> sizes = batch_sizes();
@@ -76,7 +77,7 @@ Partition JobPlan::partition(const ImageSet& train) const {
   return partition;
 }
 
-/// A worker without a sample would look for its next one for ever.
+/// Refuses shares that leave a worker no sample: it would search for its next sample forever.
 void JobPlan::expect_samples(const Partition& partition) const {
   for (std::uint32_t rank = 0; rank < config_.shares.size(); ++rank) {
     if (partition.size(Rank{rank}) == 0) {
@@ -87,9 +88,9 @@ void JobPlan::expect_samples(const Partition& partition) const {
   }
 }
 
-/// The sizes of the workers' parts in any unit: the configured ones, if there are any. Else they
-/// are the batch sizes in lockstep. Where workers train at their own speed and a cluster file gives
-/// these speeds, they are the speeds, so that all workers end an epoch together. A part holds at
+/// The sizes of the workers' parts in any unit: the configured shares, if there are any; else, in
+/// lockstep, the batch sizes. If workers train at their own speed and a cluster file gives these
+/// speeds, the sizes are the speeds, so that all workers end an epoch together. A part holds at
 /// least one batch.
 std::vector<double> JobPlan::shares_of(std::uint64_t samples) const {
   if (!config_.shares.empty()) {
@@ -145,8 +146,8 @@ Duration JobPlan::step_budget(Rank rank) const {
                       config_.time_scale);
 }
 
-/// A member may be suspended for as long as a wait may take: its connection stands, so it has not
-/// died.
+/// A member may be suspended, and so silent, for as long as a wait may take: while its connection
+/// exists, it has not died.
 Membership::Options JobPlan::membership() const {
   const Duration wait_limit = from_seconds(config_.wait_limit);
   Membership::Options options{.workers = config_.workers,

@@ -26,7 +26,7 @@ Dataset load_data(const TrainConfig& config);
 class JobPlan {
  public:
   /// `config` is resolved, so it holds the number of workers.
-  /// Errors: ConfigError, when the cluster file cannot be read, has another number of devices, or a
+  /// Errors: ConfigError if the cluster file cannot be read or has another number of devices, or a
   ///         step of a device takes longer than a day at the time scale.
   explicit JobPlan(TrainConfig config);
 
@@ -34,13 +34,14 @@ class JobPlan {
 
   /// Samples per step, by rank.
   std::vector<std::uint32_t> batch_sizes() const;
-  /// The samples of a worker. With split iid all workers end an epoch together: in lockstep, parts
-  /// are proportional to batch sizes; in other sync modes they are proportional to the speeds of
-  /// the cluster file. Errors: ConfigError, where the split leaves a worker too few samples.
+  /// The order of a worker's samples. With split iid, all workers end an epoch together: in
+  /// lockstep, parts are proportional to batch sizes; in other sync modes, to the speeds of the
+  /// cluster file.
+  /// Errors: ConfigError if the split leaves a worker too few samples.
   BatchFeed feed(const ImageSet& train, Rank rank) const;
   /// The division of the data behind `feed`.
   Partition partition(const ImageSet& train) const;
-  /// A worker's part over all training samples: its weight in a mean by weights data.
+  /// A worker's share of all training samples: its weight in a mean with `--weights data`.
   double data_share(const ImageSet& train, Rank rank) const;
   /// Empty for a real device.
   std::optional<DevicePacer> pacer(Rank rank) const;
@@ -56,32 +57,32 @@ class JobPlan {
   /// Samples that the job trains on while every worker does one step.
   double samples_per_step() const;
   double steps_per_epoch(std::uint64_t train_samples) const;
-  /// Of all workers, in all epochs.
+  /// Samples of all workers in all epochs.
   std::uint64_t samples_to_train(std::uint64_t train_samples) const;
-  /// Whether a step may be smaller than the worker's batch, except at the end of an epoch.
+  /// True if a step may be smaller than the worker's batch, except at the end of an epoch.
   bool cuts_batches() const;
-  /// The fewest samples of a step on any device under this configuration. Of balanced workers, by
-  /// the speeds of the cluster file.
+  /// The fewest samples of a step on any device under this configuration. For balanced workers, the
+  /// speeds of the cluster file determine it.
   std::uint32_t least_step_samples() const;
   /// Samples per second of an emulated device by itself, in steps of its whole batch; 0 for a real
   /// one.
   double profiled_throughput(Rank rank) const;
-  /// The weight of a gradient that workers do not average themselves. Where each gradient is an
-  /// update, a batch of the mean size has weight 1. The gradients of a single worker are those of
-  /// sequential SGD.
+  /// The weight of a gradient that workers do not average themselves. If each gradient is an
+  /// update, a batch of the mean size has weight 1. With a single worker, the result is sequential
+  /// SGD.
   PushWeight push_weight() const;
 
   /// The settings of the pacer, for a job with paced workers. `done`: the rounds before, in a
   /// resumed run.
   std::optional<Pacer::Options> pacing(std::uint64_t done) const;
 
-  /// Whether a parameter server holds the model, and does not only reduce.
+  /// True if a parameter server holds the model, instead of only reducing.
   bool server_keeps_model() const;
-  /// Whether synchronizing workers continue without a lost one.
+  /// True if synchronizing workers continue without a lost one.
   bool workers_regroup() const;
   ConsistencyOptions consistency() const;
   RuleSpec server_rule() const;
-  /// Of the server's learning rate.
+  /// The schedule of the server's learning rate.
   Schedule server_schedule() const;
   std::optional<DelayCompensation::Options> delay_compensation() const;
 

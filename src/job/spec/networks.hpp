@@ -33,7 +33,7 @@ constexpr auto names_of(Precision) {
       {{"float32", Precision::float32}, {"bf16", Precision::bf16}});
 }
 
-/// A network, declared in `networks.inc` or kept in a file of the user's: the facts that options
+/// A network that is declared in `networks.inc` or in a file of the user: the facts that options
 /// need without libtorch.
 struct NetworkSpec {
   std::string_view name;
@@ -47,13 +47,13 @@ struct NetworkSpec {
 /// Every declared network, in the order of help texts.
 std::span<const NetworkSpec> all_networks();
 
-/// Errors: ConfigError, which lists the names there are.
+/// Errors: ConfigError, which lists all names.
 const NetworkSpec& network_named(std::string_view name);
 
 /// The names of `all_networks`, in their order.
 std::vector<std::string_view> network_names();
 
-/// Why `network` cannot take images of this size; empty where it can. The caller adds what to do.
+/// Returns why `network` cannot take images of this size; empty if it can. The caller adds advice.
 std::string size_refusal(const NetworkSpec& network, std::uint32_t height, std::uint32_t width);
 
 /// The network of a job: a declared one, or the user's own in a TorchScript file.
@@ -62,11 +62,11 @@ class NetworkChoice {
   /// `declared` has static storage.
   // NOLINTNEXTLINE(google-explicit-constructor): a network by itself is a choice
   NetworkChoice(const NetworkSpec* declared) : spec_(std::shared_ptr<void>(), declared) {}
-  /// Of a name or of a path. A file has its own name, and need not exist. Errors: ConfigError, for
-  /// an unknown name.
+  /// Makes a choice from a name or a path. The file need not exist. Errors: ConfigError if the name
+  /// is unknown.
   static NetworkChoice of(const std::string& text);
 
-  /// What `of` makes this choice of.
+  /// The text from which `of` makes this choice.
   std::string text() const { return std::string(spec_->file.empty() ? spec_->name : spec_->file); }
   const NetworkSpec& operator*() const { return *spec_; }
   const NetworkSpec* operator->() const { return spec_.get(); }

@@ -1,4 +1,4 @@
-// The options that say where a job runs, how its members exchange values, and when it ends.
+// The options that determine where a job runs, how its members exchange values, and when it ends.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -26,7 +26,7 @@ std::string_view help_of_compress() {
   return help;
 }
 
-/// In a configuration, no workers stand for a number that nobody gave.
+/// In a configuration, 0 workers mean that the number was not given.
 Field field_of_workers() {
   Field own = field(&Config::workers, {.name = "workers",
                                        .group = option_group::workers,
@@ -108,7 +108,7 @@ std::vector<Field> server_fields() {
                                    .value = "N",
                                    .help = "number of parameter-server shards",
                                    .limits = {.most = most_workers},
-                                   .when_unset = "1 where the scheme has a server"}),
+                                   .when_unset = "1 if the scheme has a server"}),
           field(&Config::server_process,
                 {.name = "server-process",
                  .group = option_group::server,

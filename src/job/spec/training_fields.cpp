@@ -1,4 +1,4 @@
-// The options that say what is trained, and how.
+// The options that determine what is trained, and how.
 #include <string_view>
 #include <vector>
 
@@ -101,7 +101,7 @@ std::vector<Field> optimizer_fields() {
                                  .group = option_group::optimization,
                                  .value = "NAME",
                                  .help = "the optimizer of the workers, or of the parameter server "
-                                         "where it holds the model"}),
+                                         "if it holds the model"}),
       field(&Config::learning_rate, {.name = "learning-rate",
                                      .group = option_group::optimization,
                                      .value = "X",

@@ -13,7 +13,8 @@
 namespace syncopate::mail {
 namespace {
 
-/// Bytes that a kept message counts for; its header counts, so that an empty message counts, too.
+/// Size of a kept message for the limit of unclaimed bytes. The header counts, so an empty message
+/// counts, too.
 std::size_t weight(const Message& message) {
   return wire::frame_header_bytes + message.payload.size();
 }
@@ -33,8 +34,8 @@ std::exception_ptr wrong_size(NodeId from, Tag tag, std::size_t expected, std::s
   throw TimedOut("no message came before the deadline");
 }
 
-/// The memory of a message may be this many times as large as what has come of it. So a sender that
-/// announces much and sends little takes little, and each byte is copied seldom.
+/// The memory for a message may be this many times as large as the bytes that have arrived. So a
+/// sender that announces much and sends little takes little memory, and a byte is rarely copied.
 constexpr std::size_t growth = 4;
 
 /// Makes room for `wanted` more bytes, or for all that are missing.
@@ -42,7 +43,7 @@ void make_room(Arrival& arrival, std::size_t wanted) {
   const std::size_t needed = arrival.have + std::min(wanted, arrival.missing());
   if (arrival.payload.size() < needed) {
     const std::size_t room = std::min(arrival.bytes, std::max(needed, growth * arrival.have));
-    arrival.payload.reserve(room);  // `resize` alone may take twice as much
+    arrival.payload.reserve(room);  // `resize` by itself may take twice as much
     arrival.payload.resize(room);
   }
 }
@@ -136,7 +137,7 @@ void Mailbox::await(Waiter& waiter, TimePoint deadline) {
   }
 }
 
-/// False at the deadline.
+/// Returns false at the deadline.
 bool Mailbox::wait_for_release(Waiter& waiter, MutexLock& lock, TimePoint deadline) {
   if (progress_ && !waiter.is_released()) {
     lock.unlock();

@@ -29,9 +29,9 @@ using ProgressFunction = std::function<void(const std::function<bool()>& done, T
 /// Guarded by the mutex of its mailbox.
 struct Waiter {
   enum class State {
-    waiting,   ///< in line
+    waiting,   ///< queued
     arriving,  ///< a message is being read into `buffer`
-    done,      ///< `error`, or the message is there
+    done,      ///< the message is complete, or `error` is set
   };
 
   std::optional<NodeId> from;  ///< empty: from any node
@@ -46,7 +46,7 @@ struct Waiter {
   bool could_take(NodeId sender, Tag under) const {
     return tag == under && (!from || *from == sender);
   }
-  /// Whether the buffer is the caller's again.
+  /// True once the caller owns the buffer again.
   bool is_released() const { return state == State::done && !borrowed; }
 };
 
@@ -56,7 +56,7 @@ struct Arrival {
   Tag tag;
   std::size_t bytes = 0;
   std::size_t have = 0;
-  std::shared_ptr<Waiter> waiter{};  ///< its buffer takes the payload; null: `payload` does
+  std::shared_ptr<Waiter> waiter{};  ///< its buffer receives the payload; null: `payload` does
   std::vector<std::byte> payload{};
   bool discarded = false;  ///< the payload is thrown away
 
@@ -66,15 +66,17 @@ struct Arrival {
 /// Matches messages that arrive with receives.
 ///
 /// Receives are served in the order in which they were begun, messages in the order in which they
-/// arrived. A message goes straight into the buffer of a receive that was first in line when the
-/// header came; otherwise into memory of its own, and to its receiver when it is complete.
+/// arrived. If a receive with a buffer is waiting when the header arrives, the payload goes
+/// straight into that buffer; otherwise it goes into memory of the mailbox, and to its receiver
+/// when it is complete.
 ///
-/// Threads:   `receive`, `start_receive` and `cancel` any; the rest the engine, one at a time.
+/// Threads:   any thread calls `receive`, `start_receive` and `cancel`; the engine calls the other
+///            members, one at a time.
 /// Invariant: the mailbox keeps no message that a waiting receive could take.
 class Mailbox {
  public:
-  /// The mailbox calls `resume`, from any thread, when a peer that `may_read` held back may go on.
-  /// A thread that is about to wait calls `progress`, where the engine has such a function.
+  /// The mailbox calls `resume`, from any thread, when the engine may again read from a peer that
+  /// `may_read` held back. A thread that is about to wait calls `progress` if it is not empty.
   Mailbox(std::size_t unclaimed_limit, std::function<void(NodeId)> resume,
           ProgressFunction progress = {});
 
@@ -86,24 +88,24 @@ class Mailbox {
 
   /// Finds the buffer for a message whose header has arrived.
   Arrival begin(NodeId from, Tag tag, std::size_t bytes);
-  /// Room for the rest of an arrival, or for at least `wanted` bytes of it, which the engine may
-  /// write to until `give_back`. Empty where the payload is discarded.
+  /// Returns room for the rest of an arrival, or for at least `wanted` bytes of it, which the
+  /// engine may write to until `give_back`. Empty if the payload is discarded.
   ///
-  /// Memory: where no receive has a buffer for it, with `wanted` the mailbox allocates as the bytes
-  /// come, at most four times as many as have come.
+  /// Memory: if no receive has a buffer for the message and `wanted` is given, the mailbox
+  /// allocates memory as the bytes arrive: at most four times the bytes that have arrived.
   std::span<std::byte> borrow(Arrival& arrival,
                               std::size_t wanted = std::numeric_limits<std::size_t>::max());
   /// Ends `borrow`: `bytes` more have arrived. The last ones complete the receive.
   void give_back(Arrival& arrival, std::size_t bytes);
 
-  /// Whether a receive wants the rest of an arrival. The engine may have borrowed its buffer.
+  /// True if a receive waits for the rest of an arrival. The engine may have borrowed its buffer.
   bool is_wanted(const Arrival& arrival) const;
 
-  /// Whether the engine should read more from `from`; if not, the mailbox calls `resume` once when
+  /// True if the engine may read more from `from`; if not, the mailbox calls `resume` once when
   /// that changes.
   bool may_read(NodeId from);
 
-  /// No more will arrive from `from`; a message that had not arrived whole is dropped.
+  /// Marks `from` as lost: nothing more will arrive from it, and an incomplete message is dropped.
   void lose(NodeId from, const std::exception_ptr& why);
 
   /// Frees the messages of a lost peer that no receive has taken.
@@ -127,7 +129,7 @@ class Mailbox {
 
   friend class Receiving;
   void await(Waiter& waiter, TimePoint deadline);
-  // Releases the mutex while the thread makes progress: not analysed, as `deliver`.
+  // Releases the mutex while the thread makes progress; not analysed, for the reason at `deliver`.
   bool wait_for_release(Waiter& waiter, MutexLock& lock, TimePoint deadline)
       REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;
   void withdraw(Waiter& waiter);
@@ -137,7 +139,7 @@ class Mailbox {
   const ProgressFunction progress_;
 
   mutable Mutex mutex_;
-  /// Not done, in the order in which they began.
+  /// Receives that are not done, in the order in which they began.
   std::list<std::shared_ptr<Waiter>> waiters_ GUARDED_BY(mutex_);
   std::map<Tag, std::deque<Message>> messages_ GUARDED_BY(mutex_);
   std::map<NodeId, Peer> peers_ GUARDED_BY(mutex_);

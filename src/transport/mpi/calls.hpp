@@ -8,19 +8,19 @@
 
 namespace syncopate::mpi {
 
-/// The MPI calls that this transport needs. A module implements them, and nothing else is built
-/// with MPI.
+/// The MPI calls that this transport needs. A module implements them; only the module is built with
+/// MPI.
 ///
 /// Threads: any, one at a time, except `allreduce` (`MPI_THREAD_MULTIPLE`); `finalize` from the
-///          thread that made it.
-/// Errors:  each call but `abort`: InternalError, with MPI's own message.
+///          thread that made this object.
+/// Errors:  every call except `abort`: InternalError, with MPI's own message.
 class Calls {
  public:
   /// An operation under way. MPI borrows its buffer until `test` reports the end.
   struct Request {
     std::uintptr_t value = 0;
   };
-  /// How an operation ended; of a receive, the sender and the size.
+  /// The result of an operation; for a receive, also the sender and the size.
   struct Done {
     bool cancelled = false;
     std::uint32_t from = 0;
@@ -47,7 +47,7 @@ class Calls {
 
   virtual Request send(Channel channel, std::uint32_t to, std::uint32_t tag,
                        std::span<const std::byte> bytes) = 0;
-  /// From any rank, where `from` is empty.
+  /// Receives from any rank if `from` is empty.
   virtual Request receive(Channel channel, std::optional<std::uint32_t> from, std::uint32_t tag,
                           std::span<std::byte> into) = 0;
   virtual Request barrier(Ranks ranks) = 0;
@@ -56,9 +56,9 @@ class Calls {
   /// Cancels a receive for which nothing has arrived; `test` reports how it ended.
   virtual void cancel(Request& request) = 0;
 
-  /// Replaces `values` by their sum over `Ranks::reducing`, and blocks until all have it. Shape:
-  /// the same length on every rank; at most 2³⁰. Any thread, beside all other calls: MPI's blocking
-  /// allreduce is faster than the one that `test` can poll.
+  /// Replaces `values` by their sum over `Ranks::reducing`, and blocks until all ranks have it.
+  /// Shape: the same length on every rank; at most 2³⁰. Any thread, in parallel to all other calls.
+  /// MPI's blocking allreduce is faster than one that `test` polls.
   virtual void allreduce(std::span<float> values) = 0;
 
   virtual void finalize() = 0;
@@ -66,8 +66,8 @@ class Calls {
 };
 
 /// The function that a module exports under this name: it starts MPI and returns its calls, which
-/// the caller owns. Errors: InternalError: MPI does not start, or allows only one thread to call
-/// it.
+/// the caller owns. Errors: InternalError if MPI does not start, or if it allows calls from only
+/// one thread.
 using MakeCalls = Calls* (*)();
 inline constexpr const char* make_calls_name = "syncopate_mpi_calls";
 

@@ -31,13 +31,13 @@ struct Operation {
 };
 using OperationHandle = std::shared_ptr<Operation>;
 
-/// A node of this process, as the engine sees it. The engine calls it with the engine lock.
+/// The engine's interface to a node of this process. The engine calls it with the engine lock.
 class LocalEndpoint {
  public:
   virtual ~LocalEndpoint() = default;
   virtual void arrived(const Site& from, const PacketHead& head,
                        std::span<const std::byte> payload) = 0;
-  /// Makes progress; true where anything moved.
+  /// Makes progress; returns true if anything moved.
   virtual bool work() = 0;
   /// The engine can neither send nor receive any more.
   virtual void fail(const std::exception_ptr& why) = 0;
@@ -53,7 +53,7 @@ class Engine {
  public:
   using Lock = std::unique_lock<EngineLock>;
 
-  /// Errors: what `make` throws.
+  /// Errors: those of `make`.
   explicit Engine(const std::function<std::unique_ptr<Calls>()>& make);
   /// Ends MPI, which waits for the other ranks.
   ~Engine();
@@ -62,16 +62,16 @@ class Engine {
 
   Lock acquire_lock() { return Lock(lock_); }
   Calls& calls() { return *calls_; }
-  /// Notified when something has changed for a waiting thread. To wait on with the engine lock.
+  /// Notified when something has changed for a waiting thread. Wait on it with the engine lock.
   std::condition_variable_any& changed() { return changed_; }
 
   /// Makes the engine's thread poll soon. Any thread, under any lock.
   void wake() { wakeup_.notify(); }
-  /// The ranks of this host are more than its cores.
+  /// Call this if the host has more ranks than cores: polling threads then yield at once.
   void share_cores() { has_core_ = false; }
 
-  /// Blocks, without the engine lock, until a collective operation is done. `check` throws where
-  /// the operation cannot end. Errors: TimedOut, and the operation goes on.
+  /// Blocks, without the engine lock, until a collective operation is done. `check` throws if the
+  /// operation cannot end. Errors: TimedOut; the operation then continues.
   void await(Calls::Request request, TimePoint deadline, const std::function<void()>& check = {});
 
   // With the engine lock.
@@ -119,7 +119,7 @@ class Engine {
   // With the engine lock.
   std::unique_ptr<Calls> calls_;
   std::map<std::uint16_t, LocalEndpoint*> endpoints_;
-  std::uint16_t slots_ = 0;  ///< the greatest in use so far
+  std::uint16_t slots_ = 0;  ///< the greatest slot in use so far
   bool coordinator_was_here_ = false;
   std::vector<UnmatchedSender> early_;  ///< hellos that came before node 0 was here
   std::uint32_t transfers_ = 0;

@@ -77,7 +77,8 @@ void LoadedSession::learn(const SessionOptions& options) {
   together_ = true;
 }
 
-/// Waits in a barrier that takes no core; the barrier in MPI_Finalize would.
+/// Waits for the other ranks in a barrier that does not keep a core busy, as that in MPI_Finalize
+/// would.
 LoadedSession::~LoadedSession() {
   try {
     if (together_) {
@@ -118,7 +119,8 @@ void LoadedSession::barrier(TimePoint deadline) {
   }
 }
 
-/// Waits a little: the launcher reads this process's last lines on another channel than the abort.
+/// Waits a little before the abort: the launcher reads this process's last lines on another
+/// channel.
 void LoadedSession::abort(int status) {
   WakeupEvent().await(std::chrono::milliseconds(200));
   const auto lock = engine_.acquire_lock();

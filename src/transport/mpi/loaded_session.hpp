@@ -13,7 +13,7 @@ namespace syncopate::mpi {
 /// A `Session` over a module that has been loaded.
 class LoadedSession final : public Session {
  public:
-  /// Errors: ConfigError, where the library sees another number of ranks than expected.
+  /// Errors: ConfigError if the library sees another number of ranks than expected.
   LoadedSession(const std::function<std::unique_ptr<Calls>()>& make, const SessionOptions& options);
   ~LoadedSession() override;
   LoadedSession(const LoadedSession&) = delete;
@@ -36,7 +36,7 @@ class LoadedSession final : public Session {
   std::uint32_t size_ = 1;
   std::string library_;
   std::vector<std::uint32_t> hosts_;
-  std::unique_ptr<MpiAllreduce> allreduce_;  ///< null, where this rank takes no part
+  std::unique_ptr<MpiAllreduce> allreduce_;  ///< null if this rank takes no part
   bool together_ = false;  ///< all ranks have started, and none has left a barrier early
 };
 

@@ -8,21 +8,22 @@
 
 namespace syncopate::mpi {
 
-/// The file of the module for one library. These functions are apart from the engine, so that a
-/// program that only asks for the file links nothing else.
+/// The file of the module for one library. These functions are separate from the engine, so that a
+/// program that only looks for the file links nothing else.
 struct ModuleFile {
   const char* name;
   const char* library;  ///< "Open MPI"
-  const char* package;  ///< of Debian, that it is built with
+  const char* package;  ///< the Debian package with which the module is built
 };
 
 ModuleFile module_file(Library library);
 
-/// Finds the file in the folder `chosen`; where that is empty, beside the program or where the
-/// program was installed.
+/// Finds the file in the folder `chosen`; if that is empty, beside the program or in the program's
+/// installation.
 std::optional<std::filesystem::path> find(const ModuleFile& module, const std::string& chosen);
 
-/// The same. Errors: ConfigError, which names the package to install.
+/// As `find`, but a missing file is an error. Errors: ConfigError, which names the package to
+/// install.
 std::filesystem::path expect(const ModuleFile& module, const std::string& chosen);
 
 }  // namespace syncopate::mpi

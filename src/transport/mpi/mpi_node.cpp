@@ -208,7 +208,7 @@ void Node::await_release() noexcept {
   wait(lock, steady_now() + goodbye_limit, [this] { return peers_.all_are(&Stream::has_ended); });
 }
 
-/// False at the deadline.
+/// Returns false at the deadline.
 bool Node::await_handle(SendHandle& handle, TimePoint deadline) {
   auto lock = engine_.acquire_lock();
   return wait(lock, deadline, [&] { return handle.done; });

@@ -17,16 +17,17 @@ namespace syncopate::mpi {
 
 /// `MPI_Allreduce` of the ranks that take part.
 ///
-/// A rank first waits in a non-blocking barrier until all ranks have come, and can stop waiting. So
-/// the blocking call takes no longer than the allreduce itself, and no core for a late rank. The
-/// waiting thread polls MPI meanwhile, so that no other thread has to wake.
+/// A rank first waits in a non-blocking barrier, which it can stop waiting for, until all ranks
+/// have arrived. So the blocking call takes no longer than the allreduce itself, and keeps no core
+/// busy for a late rank. The waiting thread polls MPI itself, so that no other thread has to wake
+/// up.
 class MpiAllreduce {
  public:
   /// `form_reducing_group` has made the group, of `ranks` ranks.
   MpiAllreduce(Engine& engine, std::uint32_t ranks) : engine_(engine), ranks_(ranks) {}
 
   std::uint32_t size() const { return ranks_; }
-  /// As `NativeAllreduce::allreduce`; `check` throws where the others cannot come any more.
+  /// As `NativeAllreduce::allreduce`; `check` throws if the other ranks cannot arrive any more.
   void run(std::span<float> values, TimePoint deadline, const std::function<void()>& check);
 
  private:
@@ -36,10 +37,10 @@ class MpiAllreduce {
 };
 
 /// A node of this process: passes messages between the caller, the mailbox and the streams to its
-/// peers. `PeerStreams` decides who the peers are.
+/// peers. `PeerStreams` keeps the peers.
 ///
 /// Threads: any. Every member takes the engine lock, except the mailbox and the shared memory,
-///          which have mutexes of their own; no thread takes the engine lock while it holds one of
+///          which have their own mutexes; no thread takes the engine lock while it holds one of
 ///          these.
 class Node final : public Transport {
  public:
@@ -47,7 +48,7 @@ class Node final : public Transport {
     std::string token;
     bool shares_memory;
     bool is_coordinator;
-    MpiAllreduce* allreduce;  ///< null, where this rank takes no part in it
+    MpiAllreduce* allreduce;  ///< null if this rank takes no part in it
   };
 
   Node(Engine& engine, Options options);

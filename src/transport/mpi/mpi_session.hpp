@@ -31,10 +31,10 @@ struct JoinOptions {
 /// Threads:  any, at any time; `start`, `barrier` and the destructor are collective: all ranks call
 ///           them, in the same order.
 /// Lifetime: it outlives its transports, which outlive their transfers.
-/// Loss:     MPI ends the job where a process dies; a node that closes, or is given up, is lost to
-///           the others as with any transport. MPI returns a buffer only when both sides have moved
-///           the piece (1 MiB) that they began: where a process hangs in the middle of one,
-///           `Transfer` waits until that process goes on or the job ends.
+/// Loss:     MPI ends the job if a process dies; a node that closes, or is given up, is lost to the
+///           others as with any transport. MPI returns a buffer only when both sides have moved the
+///           piece (1 MiB) that they began: if a process hangs in the middle of a piece, `Transfer`
+///           waits until that process continues or the job ends.
 class Session {
  public:
   /// Leaves MPI. Blocks until all ranks do, so a rank that failed calls `abort` instead.
@@ -44,22 +44,23 @@ class Session {
   virtual std::uint32_t size() const = 0;
   /// "Open MPI 4.1.4"
   virtual std::string library() const = 0;
-  /// The host of each rank, numbered from 0 in the order in which ranks name them.
+  /// The host of each rank; hosts are numbered from 0 in the order of their lowest rank.
   virtual std::vector<std::uint32_t> hosts() const = 0;
 
-  /// Node 0 of a job. Errors: InternalError, on any other rank than 0, and while there is one.
+  /// Opens node 0 of a job. Errors: InternalError on any rank except 0, or if there is a node 0
+  /// already.
   virtual std::unique_ptr<Transport> listen(const ListenOptions& options) = 0;
 
-  /// A node with the number that node 0 gives it. On any rank, rank 0 also, and several in one
-  /// process.
-  /// Errors: TimedOut; ConfigError: node 0 refuses, with its reason.
+  /// Opens a node with the number that node 0 gives it. Every rank, including rank 0, may open one
+  /// or several.
+  /// Errors: TimedOut; ConfigError, with the reason, if node 0 refuses it.
   virtual std::unique_ptr<Transport> join(const JoinOptions& options) = 0;
 
   /// Blocks until all ranks are here, without taking a core. Errors: TimedOut, after which the
   /// caller may only call `abort` and the destructor.
   virtual void barrier(TimePoint deadline) = 0;
 
-  /// Ends all ranks at once, with `status` where the launcher passes it on. Prints nothing.
+  /// Ends all ranks at once, with `status` if the launcher passes it on. Prints nothing.
   [[noreturn]] virtual void abort(int status) = 0;
 };
 
@@ -70,12 +71,12 @@ struct SessionOptions {
   std::string modules{};
 };
 
-/// Whether `start` finds the module of this library. `modules`: as in the options.
+/// True if `start` would find the module of this library. `modules`: as in `SessionOptions`.
 bool is_built(Library library, const std::string& modules);
 
 /// Loads the module and starts MPI.
 ///
-/// Errors: ConfigError: there is no module of that library (the message names the package to
+/// Errors: ConfigError if there is no module for the library (the message names the package to
 ///         install), the module does not load, or the library sees another number of ranks than the
 ///         launcher started.
 std::unique_ptr<Session> start(Library library, const SessionOptions& options);

@@ -12,10 +12,10 @@ namespace syncopate::mpi {
 
 /// The traffic between this node and one peer, from the handshake to the goodbyes of both.
 ///
-/// Goodbyes: each side sends one after a complete handshake, and then sends no more. A node that
-///           gives the peer up sends it at once; a node that receives one before it has sent its
-///           own answers with it. A goodbye lists how much of each unfinished message has left, so
-///           that both sides cancel exactly the receives that MPI will not fill.
+/// Goodbyes: after a complete handshake, each side sends one goodbye as its last packet. A node
+///           that gives the peer up sends it at once; a node that receives a goodbye before it has
+///           sent its own replies with its own. A goodbye lists how much of each unfinished message
+///           has left, so that both sides cancel exactly the receives that MPI will not fill.
 ///
 /// Thread:   with the engine lock.
 class Stream {
@@ -38,10 +38,10 @@ class Stream {
   Sender& sender() { return sender_; }
   const Sender& sender() const { return sender_; }
   bool is_open() const { return open_; }
-  /// Null, where it is not lost.
+  /// The reason why the peer is lost; null if it is not lost.
   std::exception_ptr lost_by() const { return lost_by_; }
 
-  /// The handshake is complete.
+  /// Call this when the handshake is complete.
   void open();
   void arrived(const PacketHead& head, std::span<const std::byte> payload);
   bool work();
@@ -52,11 +52,11 @@ class Stream {
   void lose(const std::string& reason);
   void lose(const std::exception_ptr& why);
 
-  /// Whether both sides have said goodbye, or never completed a handshake.
+  /// True if both sides have sent a goodbye, or never completed a handshake.
   bool has_ended() const { return !open_ || (sent_goodbye_ && received_goodbye_); }
-  /// Whether everything that was sent has left.
+  /// True if everything that was sent has left.
   bool has_sent_all() const { return sender_.is_empty(); }
-  /// Whether MPI holds no buffer of this stream any more.
+  /// True if MPI holds no buffer of this stream any more.
   bool is_released() const { return sender_.is_empty() && receiver_.is_released(); }
 
  private:

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view prefix = "mpi:";
 constexpr std::size_t unfinished_bytes = 16;
 
-/// Takes a number off the beginning of `text`. False, where there is none.
+/// Removes a number from the beginning of `text`. Returns false if there is none.
 template <class Number>
 bool take_number(std::string_view& text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -33,7 +33,7 @@ enum class PacketKind : std::uint16_t {
   small,    ///< payload: a message
   large,    ///< announces a message of `bytes`; its pieces follow as `transfer`
   grant,    ///< the sender may send pieces of `transfer` up to `bytes`
-  drop,     ///< the receiver wants no more pieces of `transfer`
+  drop,     ///< the receiver takes no more pieces of `transfer`
   credit,   ///< the receiver has taken `bytes` of small messages
   goodbye,  ///< the last packet of a stream. Payload: a list of `Unfinished`
 };
@@ -62,20 +62,21 @@ struct Unfinished {
 };
 
 /// Messages up to this size travel in one packet, copied on both sides; longer ones travel in
-/// pieces, without a copy, when their receiver asks for them. Measured: pieces pay from here on.
+/// pieces, without a copy, when their receiver asks for them. By measurement, pieces are faster
+/// above this size.
 inline constexpr std::size_t small_limit = 32 * 1024;
 inline constexpr std::size_t packet_limit = packet_head_bytes + small_limit;
 inline constexpr std::size_t piece_bytes = std::size_t{1} << 20;
-/// Pieces that a receiver asks for ahead.
+/// Number of pieces that a receiver requests in advance.
 inline constexpr std::size_t pieces_ahead = 4;
 /// Bytes of small messages that may be on their way to a node before it takes them.
 inline constexpr std::size_t small_window = std::size_t{1} << 20;
-/// Large messages that a stream may announce ahead.
+/// Number of large messages that a stream may announce in advance.
 inline constexpr std::size_t announced_limit = 16;
 
 /// A whole packet: the head and then the payload.
 std::vector<std::byte> encode(const PacketHead& head, std::span<const std::byte> payload);
-/// The head at the beginning of a packet. Errors: ProtocolError, where the packet is shorter.
+/// The head at the beginning of a packet. Errors: ProtocolError if the packet is shorter.
 PacketHead decode_packet_head(std::span<const std::byte> packet);
 
 std::vector<std::byte> encode(const std::vector<Unfinished>& unfinished);

@@ -107,7 +107,7 @@ void PeerStreams::check() const {
   }
 }
 
-/// Throws where this node is stopped or the peer is lost. Takes the engine lock.
+/// Throws if this node is stopped or the peer is lost. Takes the engine lock.
 void PeerStreams::check_peer(NodeId peer) const {
   const auto lock = engine_.acquire_lock();
   check();
@@ -284,7 +284,7 @@ void PeerStreams::accept_welcome(Stream& stream, const wire::Welcome& welcome) {
   engine_.changed().notify_all();
 }
 
-/// The node has its number.
+/// Call this once the node has its number.
 void PeerStreams::become_ready() {
   ready_ = true;
   if (memory_) {

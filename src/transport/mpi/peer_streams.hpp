@@ -15,8 +15,9 @@
 
 namespace syncopate::mpi {
 
-/// The peers of a node and the streams to them: says hello, validates the hellos of others, numbers
-/// the nodes that join. Of two introduced nodes the one with the greater number says hello.
+/// The peers of a node and the streams to them: sends a hello to peers, validates the hellos of
+/// others, and numbers the nodes that join. Of two introduced nodes, the one with the greater
+/// number sends the hello.
 ///
 /// Thread: with the engine lock.
 class PeerStreams final : private LocalEndpoint {
@@ -37,30 +38,31 @@ class PeerStreams final : private LocalEndpoint {
   // Any thread, once the node has joined: constant from then on.
   NodeId self() const { return self_; }
   const Site& site() const { return site_; }
-  /// Null where it is not wanted, or the system has none.
+  /// Null if shared memory is not wanted or the system has none.
   shm::HostMemory* memory() const { return memory_.get(); }
 
   /// Asks node 0 for a number.
   void ask_to_join();
   /// True once node 0 has answered, or this node was stopped.
   bool has_answer() const { return ready_ || refused_ || stopped_; }
-  /// Throws why node 0 gave no number, if it gave none.
+  /// Throws the reason if node 0 gave no number.
   void check_joined() const;
 
   /// Errors: as `Transport::introduce`.
   void introduce(NodeId peer, const std::string& address);
-  /// Errors: InternalError, where the peer is unknown.
+  /// Errors: InternalError if the peer is unknown.
   Stream& find(NodeId peer) const;
-  /// Null where the peer is unknown.
+  /// Returns null if the peer is unknown.
   Stream* find_known(NodeId peer) const;
   const std::map<NodeId, std::unique_ptr<Stream>>& all() const { return streams_; }
   bool all_are(bool (Stream::*is_so)() const) const;
 
-  /// Throws where this node is stopped.
+  /// Throws if this node is stopped.
   void check() const;
-  /// Refuses operations that begin later and ends receives, with `why`. What was sent still leaves.
+  /// Refuses operations that begin later and ends receives, with `why`. Messages that were sent
+  /// before still leave.
   void stop(const std::exception_ptr& why);
-  /// Answers no handshake any more.
+  /// Stops answering handshakes.
   void close() { closed_ = true; }
 
  private:

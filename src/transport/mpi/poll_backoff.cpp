@@ -11,7 +11,7 @@
 namespace syncopate::mpi {
 namespace {
 
-/// The time that the answer to a small message takes whose receiver is awake.
+/// The time until the reply to a small message whose receiver is awake.
 constexpr Duration spinning = std::chrono::microseconds(30);
 /// The time in which a few threads of a host with more ranks than cores each get a core.
 constexpr Duration yielding = std::chrono::microseconds(300);

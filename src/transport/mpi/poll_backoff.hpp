@@ -11,8 +11,8 @@
 
 namespace syncopate::mpi {
 
-/// The engine lock: a mutex that one thread locks in a loop, and others now and then. The others go
-///                  first.
+/// The engine lock: a mutex that one thread locks in a loop and others lock now and then. The
+/// others have precedence.
 class EngineLock {
  public:
   void lock() {
@@ -20,7 +20,7 @@ class EngineLock {
     mutex_.lock();
     --waiting_;
   }
-  /// For the loop, which would otherwise lock again before another thread has woken.
+  /// For the thread that loops: it would otherwise lock again before another thread has woken up.
   void lock_after_others() {
     while (waiting_ > 0) {
       ::sched_yield();
@@ -38,8 +38,8 @@ class EngineLock {
 class WakeupEvent {
  public:
   void notify();
-  /// Sleeps until a notification comes, at most for `limit`. True where one has come since the last
-  /// call.
+  /// Sleeps until a notification, at most for `limit`. Returns true if there was a notification
+  /// since the last call.
   bool await(Duration limit);
   bool take();
 
@@ -49,8 +49,8 @@ class WakeupEvent {
   bool notified_ GUARDED_BY(mutex_) = false;
 };
 
-/// Decides how often a thread polls MPI, which has no wake-up: it spins for as long as an answer
-/// takes that is on its way, then yields the core, then sleeps for longer and longer.
+/// Decides how often a thread polls MPI, which cannot wake a thread up: the thread first spins for
+/// about the time of a reply, then yields the core, then sleeps for longer and longer.
 class PollBackoff {
  public:
   /// `has_core`: the host has at least as many cores as ranks.

@@ -61,7 +61,7 @@ void Receiver::begin(const PacketHead& head) {
   }
 }
 
-/// Makes progress with the message that is coming; true once it has ended.
+/// Makes progress with the arriving large message; returns true once it has ended.
 bool Receiver::go_on() {
   Coming& coming = *coming_;
   const bool wanted = !coming.abandoned && mailbox_.is_wanted(coming.arrival);

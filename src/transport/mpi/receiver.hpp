@@ -15,8 +15,9 @@ namespace syncopate::mpi {
 
 /// Messages on their way from one peer to the mailbox.
 ///
-/// Packets wait in line until the mailbox takes them. The pieces of a large message go straight to
-/// its buffer; the receiver asks for them, some ahead, when the message is first in line.
+/// Packets wait in a queue until the mailbox takes them. When a large message is at the front of
+/// the queue, the receiver requests its pieces, a few in advance, and they go straight to its
+/// buffer.
 ///
 /// Thread:    with the engine lock.
 /// Invariant: every piece that the receiver asks for has a posted receive.
@@ -27,17 +28,17 @@ class Receiver {
 
   /// A small message, or the announcement of a large one.
   void arrived(const PacketHead& head, std::span<const std::byte> payload);
-  /// Passes messages on to the mailbox; true where anything moved.
+  /// Passes messages on to the mailbox; returns true if anything moved.
   bool work();
 
-  /// The peer has said goodbye: of `unfinished` messages, only the sent bytes will come.
+  /// Handles the peer's goodbye: of `unfinished` messages, only the sent bytes will arrive.
   void end(const std::vector<Unfinished>& unfinished);
-  /// Passes nothing more on, and returns buffers as soon as MPI has returned them.
+  /// Stops passing messages on, and returns buffers as soon as MPI has returned them.
   void abandon();
 
-  /// Whether the mailbox has all messages that will ever come.
+  /// True once the mailbox has all messages that will ever arrive.
   bool is_drained() const { return line_.empty() && !coming_; }
-  /// Whether MPI writes to no buffer any more.
+  /// True once MPI writes to no buffer any more.
   bool is_released() const { return !coming_; }
 
  private:
@@ -45,7 +46,7 @@ class Receiver {
     PacketHead head;
     std::vector<std::byte> payload;
   };
-  /// A large message that is first in line.
+  /// The large message at the front of the queue.
   struct Coming {
     mail::Arrival arrival;
     std::uint32_t transfer = 0;
@@ -60,7 +61,7 @@ class Receiver {
     };
     std::deque<Piece> pieces{};  ///< that MPI may write to
   };
-  /// A piece whose receive was cancelled, while the peer may have sent it.
+  /// A piece whose receive was cancelled although the peer may have sent it.
   struct Withdrawn {
     std::uint32_t transfer;
     std::uint64_t begin;

@@ -87,7 +87,7 @@ void Sender::finish_if_done(Announced& announced) {
   announced_.erase(announced.transfer);
 }
 
-/// The peer wants no more of this message.
+/// The peer takes no more of this message.
 void Sender::dropped(std::uint32_t transfer) {
   const auto found = announced_.find(transfer);
   if (found != announced_.end() && !found->second->broken) {
@@ -128,8 +128,8 @@ void Sender::break_off(const std::exception_ptr& why) {
   }
   const auto all = announced_;
   for (const auto& [transfer, announced] : all) {
-    // A message that has left whole may have arrived whole: the peer may close before MPI reports
-    // the end of the send here.
+    // A message that has left completely may have arrived completely: the peer may close before MPI
+    // reports the end of the send here.
     const bool has_left = announced->sent == announced->message.payload.size();
     if (!announced->broken && !has_left) {
       announced->broken = why;

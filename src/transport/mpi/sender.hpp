@@ -23,18 +23,18 @@ struct SendHandle {
 
 struct QueuedMessage {
   Tag tag;
-  std::vector<std::byte> owned;          ///< the payload, where it was posted
-  std::span<const std::byte> payload;    ///< in `owned`, or the caller's
-  std::shared_ptr<SendHandle> handle{};  ///< where it is the caller's
+  std::vector<std::byte> owned;          ///< the payload of a posted message
+  std::span<const std::byte> payload;    ///< in `owned`, or the caller's buffer
+  std::shared_ptr<SendHandle> handle{};  ///< set if `payload` is the caller's buffer
 
   std::size_t size() const { return packet_head_bytes + payload.size(); }
 };
 
 /// Messages on their way to one peer.
 ///
-/// A small one leaves in a packet as long as the peer takes them; a large one is announced, and its
-/// pieces leave as far as the peer has asked for them. So MPI, which does not return a buffer
-/// early, only holds bytes that the peer receives soon.
+/// A small message leaves in one packet while the peer has credit for it. A large message is
+/// announced, and its pieces leave as the peer requests them. MPI does not return a buffer early,
+/// so it gets only bytes that the peer will receive soon.
 ///
 /// Thread:    with the engine lock.
 /// Invariant: messages leave in order, each announced before the next one leaves.
@@ -44,19 +44,19 @@ class Sender {
 
   /// Errors: the reason given to `refuse`; a message with a handle stores it there instead.
   void enqueue(QueuedMessage message);
-  /// The handshake is complete: messages may leave.
+  /// Lets messages leave, because the handshake is complete.
   void open() { is_open_ = true; }
-  /// Sends the messages that may leave; true where any did.
+  /// Sends the messages that may leave; returns true if any did.
   bool work();
 
   void granted(std::uint32_t transfer, std::uint64_t upto);
   void dropped(std::uint32_t transfer);
   void credited(std::uint64_t bytes);
 
-  /// Refuses messages from now on, with `why`. The first reason counts.
+  /// Refuses messages from now on, with `why`. Only the first call has an effect.
   void refuse(const std::exception_ptr& why);
-  /// Refuses, and ends sends from borrowed buffers that have not begun to leave. True where others
-  /// have begun to leave, which only the end of the stream ends.
+  /// Refuses messages, and ends sends from borrowed buffers that have not begun to leave. Returns
+  /// true if other sends have begun to leave; only the end of the stream ends these.
   bool cancel(const std::exception_ptr& why);
   /// Ends every message, now and later, with `why`; a message of which MPI holds pieces ends when
   /// these have left.
@@ -87,7 +87,7 @@ class Sender {
   const Site here_;
   const Site there_;
   bool is_open_ = false;
-  std::deque<QueuedMessage> queue_;  ///< that have not begun to leave
+  std::deque<QueuedMessage> queue_;  ///< messages that have not begun to leave
   std::map<std::uint32_t, std::shared_ptr<Announced>> announced_;
   std::size_t uncredited_ = 0;  ///< bytes of small messages that the peer has not credited
   std::exception_ptr broken_;

@@ -13,9 +13,9 @@ namespace syncopate::shm {
 
 /// A stream of bytes through shared memory, from one process to one other.
 ///
-/// A process that finds the ring full, or empty, may announce that it is about to sleep, and look
-/// once more; the other process then learns from its next read, or write, that it must send a
-/// wake-up event. The ring does not know how.
+/// A process that finds the ring full (or empty) announces that it is about to sleep, and checks
+/// the ring once more. The other process then learns at its next read (or write) that it must send
+/// a wake-up event. The owner of the ring sends that event.
 ///
 /// Threads: one at a time writes, one at a time reads.
 /// Trust:   the two processes belong to one user and one job, and checked each other's token. Each
@@ -29,16 +29,17 @@ class Ring {
     return sizeof(Control) + capacity;
   }
 
-  /// Writes as much as there is room for. Returns the number of bytes.
+  /// Writes as many bytes as there is room for. Returns their number.
   std::size_t write(std::span<const std::byte> bytes);
-  /// Reads as much as there is. Returns the number of bytes.
+  /// Reads as many bytes as there are. Returns their number.
   std::size_t read(std::span<std::byte> into);
 
-  /// Announces that the writer sleeps until there is room; false, where there is some already.
+  /// Announces that the writer sleeps until there is room; returns false if there is some already.
   bool await_room();
-  /// Announces that the reader sleeps until there are bytes; false, where there are some already.
+  /// Announces that the reader sleeps until there are bytes; returns false if there are some
+  /// already.
   bool await_bytes();
-  /// Whether this side must wake the other one, after a write or a read. True once for each sleep.
+  /// After a write or a read: returns true, once for each sleep, if this side must wake the other.
   bool must_wake_reader() { return take(control_.reader_sleeps); }
   bool must_wake_writer() { return take(control_.writer_sleeps); }
 
@@ -63,8 +64,7 @@ class Duplex {
   /// Bytes of a ring. It stays in a core's cache beside the message that it carries.
   static constexpr std::size_t capacity = std::size_t{1} << 20;
 
-  /// For the process that creates the rings, and for the other one. Errors: DataError, of
-  /// `Segment`.
+  /// One process creates the rings, the other one opens them. Errors: DataError, as `Segment`.
   static Duplex create();
   static Duplex open(const SegmentAddress& address);
 
@@ -80,8 +80,8 @@ class Duplex {
   Ring incoming_;
 };
 
-/// Polls `ready` without yielding the core. True once `ready` is; false after `limit`. For limits
-/// shorter than a wake-up takes.
+/// Polls `ready` without yielding the core. Returns true once `ready` does, false after `limit`.
+/// For limits shorter than the time of a wake-up.
 template <class Ready>
 bool spin(const Ready& ready, Duration limit) {
   constexpr int looks_between_clocks = 16;

@@ -21,11 +21,11 @@
 namespace syncopate::shm {
 namespace {
 
-/// Spins this long before it yields the core: a fraction of the time that a wake-up takes.
+/// A waiting thread spins this long before it yields the core: a fraction of a wake-up's time.
 constexpr Duration spinning = std::chrono::microseconds(5);
-/// Yields this often before it sleeps: some 100 µs on an idle machine.
+/// A waiting thread yields this often before it sleeps: some 100 µs on an idle machine.
 constexpr int yields = 200;
-/// Sleeps this long before it checks whether the wait can still end.
+/// A waiting thread sleeps this long before it checks that the wait can still end.
 constexpr Duration glance = std::chrono::milliseconds(20);
 
 std::size_t memory_of_the_host() {
@@ -37,7 +37,8 @@ bool has_come_to(const SharedWord& word, std::uint32_t value) {
   return static_cast<std::int32_t>(word.value.load(std::memory_order_acquire) - value) >= 0;
 }
 
-/// With more nodes than cores, the writer may wait for this core.
+/// Waits without sleeping; returns true if the word has reached the value. Does not spin unless
+/// `alone`: with more nodes than cores, the writer may need this core.
 bool come_while_awake(const SharedWord& word, std::uint32_t value, bool alone) {
   if (alone ? spin([&] { return has_come_to(word, value); }, spinning) : has_come_to(word, value)) {
     return true;
@@ -51,8 +52,8 @@ bool come_while_awake(const SharedWord& word, std::uint32_t value, bool alone) {
   return false;
 }
 
-/// The words lie in memory that several processes have mapped at different addresses, so the kernel
-/// must find them by page.
+/// Several processes map the words at different addresses, so the kernel must identify them by
+/// page: the operation must not be a private one.
 long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
            const timespec* timeout) {
   return ::syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
@@ -198,7 +199,7 @@ void HostMemory::wait(NodeId writer, SharedWord& word, std::uint32_t value, Time
   }
 }
 
-/// A lost writer may have set the word before.
+/// Throws if the wait cannot end, unless the lost writer had already set the word.
 void HostMemory::check_for(NodeId writer, const SharedWord& word, std::uint32_t value) const {
   try {
     check_(writer);

@@ -16,14 +16,14 @@ namespace syncopate::shm {
 
 /// Allocates parts of a range of memory: first fit, in whole pages. It holds no memory itself.
 ///
-/// Invariant: free parts that touch each other are one part.
+/// Invariant: adjacent free parts are merged.
 class Arena {
  public:
   static constexpr std::size_t page = 4096;
 
   explicit Arena(std::size_t bytes) { free_.emplace(0, bytes / page * page); }
 
-  /// The offset of a free part for `bytes`, at least one page; empty where there is none.
+  /// The offset of a free part for `bytes`, at least one page; empty if there is none.
   std::optional<std::size_t> take(std::size_t bytes);
   void give_back(std::size_t begin, std::size_t bytes);
 
@@ -38,15 +38,15 @@ class Arena {
 /// The shared memory of real processes. Each node allocates from a segment of its own, and maps the
 /// segments of the others when it first needs them.
 ///
-/// Waiting: a thread spins a short while, if every node can have a core, then yields the core, then
-///          sleeps until it is woken. So a short wait costs next to nothing, a long one takes no
-///          core from others, and a host may run more nodes than it has cores.
+/// Waiting: a thread spins for a short while if every node can have a core, then yields the core,
+///          then sleeps until it is woken. So a short wait costs little, a long one takes no core
+///          from others, and a host may run more nodes than it has cores.
 class HostMemory final : public SharedMemory {
  public:
-  /// Throws where a wait for a node cannot end: the node is lost, or this node was cancelled.
+  /// Throws if a wait for a node cannot end: the node is lost, or this node was cancelled.
   using Check = std::function<void(NodeId)>;
 
-  /// Room for as much as the host has memory. Errors: DataError.
+  /// Reserves addresses for as much memory as the host has. Errors: DataError.
   explicit HostMemory(Check check);
 
   SegmentAddress address() const { return own_->segment.address(); }
@@ -64,7 +64,7 @@ class HostMemory final : public SharedMemory {
   std::uint64_t bytes_zero_copy() const { return zero_copy_; }
 
  private:
-  /// Allocations share the ownership of it, so that they outlive this.
+  /// This node's own memory. Allocations share its ownership, so they may outlive `HostMemory`.
   struct Own {
     explicit Own(std::size_t bytes) : segment(Segment::create(bytes)), arena(bytes) {}
 
@@ -74,7 +74,7 @@ class HostMemory final : public SharedMemory {
   };
   struct Peer {
     SegmentAddress address;
-    bool own = false;  ///< this node's: compared once, since it takes a system call
+    bool own = false;  ///< this node's own memory; compared once, since that takes a system call
     bool tried = false;
     std::optional<Segment> segment{};  ///< mapped, if the system allowed it
   };
@@ -92,7 +92,7 @@ class HostMemory final : public SharedMemory {
   std::atomic<bool> crowded_ = false;  ///< there are more nodes than cores
 };
 
-/// A segment's address, as a handshake carries it.
+/// Converts a segment's address to and from the message of a handshake.
 wire::SharedSegment announce(const SegmentAddress& address);
 
 SegmentAddress read(const wire::SharedSegment& segment);

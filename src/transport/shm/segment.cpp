@@ -33,7 +33,7 @@ std::array<std::uint64_t, 2> new_secret() {
   return secret;
 }
 
-/// Going past the limit on the length of files would end the process.
+/// Checks the limit on the size of files: exceeding it would end the process.
 void check_file_limit(std::size_t bytes) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
@@ -66,7 +66,7 @@ Segment Segment::create(std::size_t bytes) {
 
 Segment Segment::open(const SegmentAddress& address) {
   if (address.machine != machine_identity()) {
-    throw DataError("the shared memory is another machine's");
+    throw DataError("the shared memory belongs to another machine");
   }
   const std::string name = fmt::format("/proc/{}/fd/{}", address.pid, address.descriptor);
   const int descriptor = ::open(name.c_str(), O_RDWR | O_CLOEXEC);
@@ -138,7 +138,7 @@ void Segment::ensure(std::size_t from, std::size_t bytes) const {
 }
 
 void Segment::release(std::size_t begin, std::size_t bytes) const noexcept {
-  // Where the system refuses, the memory stays until the segment goes.
+  // If the system refuses, the memory stays allocated until the segment is destroyed.
   ::fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
               static_cast<off_t>(head + begin), static_cast<off_t>(bytes));
 }

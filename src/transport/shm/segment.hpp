@@ -8,29 +8,29 @@
 
 namespace syncopate::shm {
 
-/// The address of a segment, with which another process maps it.
+/// The address by which another process maps a segment.
 struct SegmentAddress {
   std::string machine;  ///< `machine_identity` of the process that made it
   std::uint32_t pid = 0;
   std::uint32_t descriptor = 0;           ///< in that process
-  std::array<std::uint64_t, 2> secret{};  ///< at the segment's beginning: the system reuses numbers
+  std::array<std::uint64_t, 2> secret{};  ///< at the segment's beginning; pids may be reused
 
   friend bool operator==(const SegmentAddress&, const SegmentAddress&) = default;
 };
 
 /// Memory that other processes of this host can map, if they run as the same user.
 ///
-/// It is an anonymous file (memfd). It has no name that others could guess or that could be left
-/// over, needs no space on /dev/shm, and vanishes with the last process that holds it. Other
-/// processes open it through /proc, where the kernel checks their rights.
+/// It is an anonymous file (memfd). It has no name that other users could guess or that a crash
+/// could leave behind, needs no space on /dev/shm, and vanishes with the last process that holds
+/// it. Other processes open it through /proc, where the kernel checks their rights.
 ///
-/// A page takes memory from its first use on; mapped pages without use cost nothing.
+/// A page takes memory from its first use on; mapped pages that are not used cost nothing.
 class Segment {
  public:
-  /// A new one, zero, of `bytes`. Errors: DataError, with the system's reason and the size.
+  /// Creates a segment of `bytes` zeros. Errors: DataError, with the system's reason and the size.
   static Segment create(std::size_t bytes);
-  /// Maps the segment of another process. Errors: DataError, where the process is on another
-  /// machine, has ended, or belongs to another user, or the segment has another secret.
+  /// Maps the segment of another process. Errors: DataError if the process is on another machine,
+  /// has ended or belongs to another user, or if the segment has another secret.
   static Segment open(const SegmentAddress& address);
 
   Segment(Segment&& other) noexcept;
@@ -39,7 +39,7 @@ class Segment {
 
   /// The bytes after the secret, aligned to pages.
   std::span<std::byte> bytes() const { return mapped_.subspan(head); }
-  /// Only of a segment that this process made.
+  /// Call this only for a segment that this process made.
   SegmentAddress address() const;
 
   /// Allocates the memory, so that its first use cannot fail. Errors: DataError.

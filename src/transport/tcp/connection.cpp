@@ -7,7 +7,7 @@
 namespace syncopate::tcp {
 namespace {
 
-/// Reads in a row, before the engine serves other streams of the node.
+/// Number of reads in a row before the engine serves other streams of the node.
 constexpr int reads_in_a_row = 8;
 
 }  // namespace
@@ -89,7 +89,8 @@ void Connection::await_readable() {
                               });
 }
 
-/// The socket is readable: with rings, a wake-up event for bytes to read or room to write.
+/// Handles a readable socket: with rings, this is a wake-up event for bytes to read or room to
+/// write.
 void Connection::ready() {
   if (lost_) {
     return;
@@ -128,8 +129,8 @@ void Connection::read() {
   asio::post(stream_.socket().get_executor(), [self = shared_from_this()] { self->read(); });
 }
 
-/// True where the stream filled the space, so that it may have more; a ring reports when it is
-/// empty.
+/// Returns true if the stream may have more bytes: a socket has filled the space; a ring returned
+/// any, since it reports when it is empty.
 bool Connection::read_some(asio::error_code& error) {
   const auto space = reader_.space();
   const std::size_t bytes = stream_.read_some(space, reader_.is_in_message(), error);
@@ -137,7 +138,8 @@ bool Connection::read_some(asio::error_code& error) {
   return stream_.has_rings() ? bytes > 0 : bytes == asio::buffer_size(space);
 }
 
-/// Reading takes the wake-up bytes from the socket, one of which may have reported room to write.
+/// Also flushes: reading takes the wake-up bytes from the socket, and one of them may have reported
+/// room to write.
 void Connection::await_more() {
   if (blocked_) {
     flush();
@@ -145,7 +147,7 @@ void Connection::await_more() {
   await_readable();
 }
 
-/// Stops reading for now; writing goes on.
+/// Stops reading for now; writing continues.
 void Connection::hold_back() {
   if (stream_.has_rings() && !stream_.wakeups_have_ended()) {
     await_more();

@@ -18,8 +18,8 @@ namespace syncopate::tcp {
 /// The connection notices the end of a stream when it reads, so that bytes sent before are received
 /// first.
 ///
-/// Its owner drops it when it is lost; the handlers own it, too, as long as an operation is under
-/// way. A caller of any member owns it during the call.
+/// The owner drops the connection when it is lost; handlers own it, too, while an operation is
+/// under way. A caller of any member owns it during the call.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   struct Options {
@@ -32,12 +32,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(Stream stream, mail::Mailbox& mailbox, Outbox& outbox, Options options);
 
   void start();
-  /// Reads on, after `Mailbox::may_read` had held this peer back.
+  /// Continues to read after `Mailbox::may_read` had held this peer back.
   void resume() { read(); }
   void flush();
   /// Tells the peer that this node sends no more.
   void finish_sending();
-  /// Breaks the stream; its end shows once the bytes that had arrived are read.
+  /// Breaks the stream. The loss is reported once the bytes that had arrived are read.
   void cut();
   void lose(const std::string& reason);
 

@@ -15,10 +15,10 @@
 namespace syncopate::tcp {
 namespace {
 
-/// A peer closes a stream before it has read the Hello where very many others come at that moment.
+/// If very many nodes dial a peer at once, it may close a stream before it has read the Hello.
 constexpr int attempts_to_dial = 5;
 
-/// Whether the other side broke a stream that it had accepted.
+/// True if the other side broke a stream that it had accepted.
 bool is_broken(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -65,7 +65,7 @@ Endpoint Connections::open_listener(const TcpTransport::JoinOptions& options) {
 }
 
 void Connections::join(const Endpoint& coordinator, std::chrono::milliseconds timeout) {
-  // Its handler owns the promise as well: it may still run when this function has the answer.
+  // The handler owns the promise, too, because it may still run when this function has the answer.
   const auto answered = std::make_shared<std::promise<HandshakeResult>>();
   std::unique_ptr<shm::Duplex> rings = sharing_.make_rings();
   asio::post(io_, [=, this, greeting = hello(rings.get())] {
@@ -155,8 +155,8 @@ void Connections::stop(const std::exception_ptr& why) {
   }
 }
 
-/// A stream that is closed with bytes unread destroys bytes that travel the other way. So each node
-/// says that it will send no more, and reads until its peer has said so, too.
+/// Closing a stream with unread bytes destroys bytes that travel the other way. So each node first
+/// signals that it will send no more, and reads until its peer has done the same.
 void Connections::say_goodbye(TimePoint deadline) {
   asio::post(io_, [this] { leave(); });
   MutexLock lock(mutex_);
@@ -182,7 +182,7 @@ Peer& Connections::add(NodeId peer, const std::string& address) {
   return added;
 }
 
-/// Throws where this node is stopped or the peer is lost.
+/// Throws if this node is stopped or the peer is lost.
 void Connections::check(NodeId peer) const {
   const MutexLock lock(mutex_);
   if (stopped_) {
@@ -349,8 +349,8 @@ void Connections::cut(Peer& peer) {
   }
 }
 
-/// A node that has just been welcomed takes the handshake for a connection, and waits for its end.
-/// So this node breaks handshakes under way here, not when it is destroyed.
+/// A node that has just been welcomed regards the stream as a connection and waits for its end. So
+/// this node breaks handshakes under way here, not when it is destroyed.
 void Connections::leave() {
   leaving_ = true;
   listener_->close();

@@ -23,27 +23,27 @@
 
 namespace syncopate::tcp {
 
-/// Another node, from the moment at which it is introduced or dials this one; kept when it is lost.
+/// Another node, from the time when it is introduced or dials this one; kept after it is lost.
 struct Peer {
   Peer(NodeId number, std::string where, Outbox::Engine engine)
       : id(number), address(std::move(where)), outbox(number, std::move(engine)) {}
 
   const NodeId id;
-  const std::string address;  ///< where it listens
+  const std::string address;  ///< at which it listens
   Outbox outbox;
   std::exception_ptr lost_by{};  ///< guarded by the mutex of `Connections`
 
   // Only the engine uses these.
   bool in_handshake = false;               ///< a handshake with it has begun, or is complete
   std::unique_ptr<shm::Duplex> rings;      ///< from the handshake to the connection
-  bool lost = false;                       ///< for good: its number is not used again
+  bool lost = false;                       ///< forever: its number is not used again
   std::shared_ptr<Connection> connection;  ///< until it is lost
 };
 
 /// The peers of a node and the streams to them: accepts and dials, validates handshakes, numbers
 /// the nodes that join, declares losses.
 ///
-/// Threads: as each section says. The table of peers has a mutex.
+/// Threads: see the comment above each section. The table of peers has a mutex.
 class Connections {
  public:
   struct Options {
@@ -71,16 +71,16 @@ class Connections {
   std::string address() const { return to_string(listener_->endpoint()); }
   shm::HostMemory* memory() const { return sharing_.memory(); }
   void introduce(NodeId peer, const std::string& address);
-  /// Errors: InternalError, where the peer is unknown.
+  /// Errors: InternalError if the peer is unknown.
   Peer& find(NodeId peer) const;
   std::vector<Peer*> peers() const;
-  /// Reads on from a peer that the mailbox had held back.
+  /// Continues to read from a peer that the mailbox had held back.
   void resume(NodeId peer);
   /// Cuts the stream to a peer.
   void give_up(NodeId peer);
-  /// Refuses introductions and sends from now on, with `why`. The first reason counts.
+  /// Refuses introductions and sends from now on, with `why`. Only the first call has an effect.
   void stop(const std::exception_ptr& why);
-  /// Tells every peer that this node sends no more, and waits until all have said the same.
+  /// Tells every peer that this node sends no more, and waits until all peers have done the same.
   void say_goodbye(TimePoint deadline);
 
   // The engine.
@@ -122,7 +122,7 @@ class Connections {
   std::map<NodeId, std::unique_ptr<Peer>> peers_ GUARDED_BY(mutex_);
   /// Cancelled or closed: no operation begins any more.
   std::exception_ptr stopped_ GUARDED_BY(mutex_);
-  std::size_t connections_ GUARDED_BY(mutex_) = 0;  ///< that are open
+  std::size_t connections_ GUARDED_BY(mutex_) = 0;  ///< number of open connections
 
   // Only the engine uses these.
   std::uint32_t last_number_ = 0;  ///< the last one given to a joining node, by node 0

@@ -11,15 +11,15 @@
 namespace syncopate::tcp {
 namespace {
 
-/// How long a waiting thread runs the event loop before it blocks: far longer than a wake-up takes,
-/// and short beside a training step.
+/// Time for which a waiting thread runs the event loop before it blocks: far longer than a wake-up
+/// takes, and short compared with a training step.
 constexpr Duration patience = std::chrono::milliseconds(1);
-/// The part of it in which the thread does not sleep: about as long as a wake-up takes. It yields
-/// the core between polls.
+/// The first part of `patience`, in which the thread polls without sleeping and yields the core
+/// between polls: about as long as a wake-up takes.
 constexpr Duration awake = std::chrono::microseconds(50);
-/// How long the own thread pauses after the last waiting thread, at least; at most twice as long.
-/// Longer than most collectives pause between two messages, short beside the time in which a peer
-/// notices.
+/// Minimum time for which the own thread pauses after the last waiting thread; the maximum is twice
+/// this. Longer than the pause of most collectives between two messages, but too short for a peer
+/// to notice.
 constexpr Duration pause = std::chrono::microseconds(500);
 
 }  // namespace
@@ -31,7 +31,8 @@ void Driver::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-/// Wakes up from time to time while other threads run handlers, so that they need not wake it.
+/// The own thread wakes up from time to time while other threads run handlers, so that these need
+/// not wake it.
 void Driver::run() {
   pthread_setname_np(pthread_self(), "tcp");
   MutexLock lock(mutex_);

@@ -11,17 +11,17 @@
 
 namespace syncopate::tcp {
 
-/// Runs the handlers of an io context: on a thread of its own, and while another thread waits for a
-/// message, on the waiting thread. So a message that arrives wakes one thread and not two, or none
-/// where it arrives soon, and the core that needs the message reads it.
+/// Runs the handlers of an io context on its own thread, or, while another thread waits for a
+/// message, on the waiting thread. So an arriving message wakes one thread instead of two, or none
+/// if it arrives soon, and the core that needs the message reads it.
 ///
-/// One thread at a time runs handlers, and each handler sees the effects of those before it. To
-/// handlers it is one thread, "the engine".
+/// One thread at a time runs handlers, and each handler sees the effects of earlier handlers. The
+/// handlers may regard it as one thread, "the engine".
 ///
-/// Threads: `make_progress` any; `start` and `join` the owner's.
+/// Threads: any thread calls `make_progress`; the owner calls `start` and `join`.
 class Driver {
  public:
-  /// Receives each exception of a handler. The other handlers go on.
+  /// Receives each exception of a handler. The other handlers continue.
   using Failed = std::function<void(const std::exception&)>;
 
   Driver(asio::io_context& context, Failed failed);
@@ -31,10 +31,11 @@ class Driver {
   bool is_started() const { return thread_.joinable(); }
   void join() { thread_.join(); }
 
-  /// Runs handlers until `done` returns true, or for a short time, after which the caller had
-  /// better sleep until it is woken. Returns at once where another waiting thread runs handlers.
-  /// The driver's own thread pauses meanwhile, and a little longer, since a thread that waited once
-  /// will wait again. The caller holds no lock that a handler takes; `done` may take some.
+  /// Runs handlers until `done` returns true, but only for a short time, after which the caller
+  /// should sleep until it is woken. Returns at once if another waiting thread runs handlers. The
+  /// driver's own thread pauses during the call and a little longer, since a thread that waited
+  /// once will wait again. The caller must hold no lock that a handler takes; `done` may take
+  /// locks.
   void make_progress(const std::function<bool()>& done, TimePoint deadline);
 
  private:
@@ -52,7 +53,7 @@ class Driver {
   Mutex mutex_;
   std::condition_variable changed_;
   bool own_thread_runs_ GUARDED_BY(mutex_) = false;
-  bool interrupted_ GUARDED_BY(mutex_) = false;  ///< the own thread was stopped for a waiting one
+  bool interrupted_ GUARDED_BY(mutex_) = false;  ///< the own thread stopped for a waiting thread
   bool waiting_thread_runs_ GUARDED_BY(mutex_) = false;
   TimePoint paused_until_ GUARDED_BY(mutex_){};
 

@@ -13,8 +13,8 @@
 namespace syncopate::tcp {
 namespace {
 
-/// Bytes of one read into a message's buffer: measured, smaller and larger ones are slower on
-/// loopback.
+/// Bytes of one read into a message's buffer. By measurement, smaller and larger reads are slower
+/// on loopback.
 constexpr std::size_t chunk = 256 * 1024;
 constexpr std::size_t input_bytes = 64 * 1024;
 constexpr std::size_t header_bytes_ahead = 1024;
@@ -38,9 +38,9 @@ std::array<asio::mutable_buffer, 2> FrameReader::space() {
   return {asio::buffer(direct_.data(), direct_.size()), asio::buffer(input_.data() + end_, room)};
 }
 
-/// Bytes that one read may fetch besides those for a message's buffer. A read that may go on past
-/// the end of a message also fetches a few bytes after it; not many, since the reader would have to
-/// copy a long message that follows.
+/// Bytes that one read may fetch in addition to those for a message's buffer. A read that reaches
+/// the end of a message also fetches a few bytes after it; not many, because the reader would have
+/// to copy a long message that follows.
 std::size_t FrameReader::read_past() const {
   if (!arrival_ || direct_.empty()) {
     return input_bytes;

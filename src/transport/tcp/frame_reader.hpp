@@ -16,23 +16,22 @@ namespace syncopate::tcp {
 /// Cuts the stream of one peer into messages.
 ///
 /// Headers and small messages are read many at a time into an input buffer; the rest of a large
-/// message is read straight into its buffer. A message that this node does not take is dropped. It
-/// knows no socket: it offers space, and the caller
-/// reports how much of it was filled.
+/// message is read straight into its buffer. A message that this node does not accept is dropped.
+/// The reader has no socket: it offers space, and the caller reports how much of it was filled.
 class FrameReader {
  public:
   FrameReader(NodeId from, mail::Mailbox& mailbox, const PayloadLimits& limits);
 
-  /// Where the next bytes go, in order. Each call is followed by one of `received`.
+  /// The buffers for the next bytes, in order. Each call is followed by one of `received`.
   std::array<asio::mutable_buffer, 2> space();
 
-  /// `bytes` were read into the last `space`. Errors: ProtocolError: damage, or a message above its
-  /// limit; std::bad_alloc, where a message is too large to keep.
+  /// Takes `bytes` that were read into the last `space`. Errors: ProtocolError if the stream is
+  /// damaged or a message exceeds its limit; std::bad_alloc if a message is too large to keep.
   void received(std::size_t bytes);
 
-  /// Whether a message is half read.
+  /// True while a message is partly read.
   bool is_in_message() const { return arrival_.has_value(); }
-  /// Whether a message is half read into the buffer of a waiting receive.
+  /// True while a message is partly read into the buffer of a waiting receive.
   bool is_filling_borrowed_buffer() const { return arrival_ && arrival_->waiter; }
 
  private:

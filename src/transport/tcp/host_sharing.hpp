@@ -11,28 +11,29 @@ namespace syncopate::tcp {
 /// The memory that this node shares with the nodes of its host. A handshake carries the addresses
 /// of the segments; both nodes use the rings, or neither does.
 ///
-/// Threads: `memory` any, once the node has joined; the rest the engine.
+/// Threads: any thread calls `memory`, once the node has joined; the engine calls the rest.
 class HostSharing {
  public:
-  /// `check`: as of `shm::HostMemory`. Without `wanted`, and where the system has no shared memory,
-  /// the node shares none.
+  /// `check`: see `shm::HostMemory`. The node shares no memory if it is not `wanted` or the system
+  /// has none.
   HostSharing(bool wanted, shm::HostMemory::Check check);
 
-  /// Null where the node shares none.
+  /// Null if the node shares none.
   shm::HostMemory* memory() const { return memory_.get(); }
   /// Makes this node's own memory reachable under its number.
   void introduce_self(NodeId self);
-  /// Shares no memory: the coordinator shares none.
+  /// Stops sharing memory, because the coordinator shares none.
   void disable() { memory_.reset(); }
 
-  /// Rings for a node that this one dials. Null where the node shares none.
+  /// Makes rings for a node that this one dials. Returns null if this node shares no memory.
   std::unique_ptr<shm::Duplex> make_rings() const;
   /// Adds the addresses of this node's memory and of `rings`, which may be null, to a Hello.
   void announce(wire::Hello& hello, const shm::Duplex* rings) const;
-  /// Maps what the dialling node announces, answers in `welcome`, and returns the rings, or null.
+  /// Maps the memory that the dialling node announces, answers in `welcome`, and returns the rings,
+  /// or null.
   std::unique_ptr<shm::Duplex> accept(NodeId peer, const wire::Hello& hello,
                                       wire::Welcome& welcome);
-  /// Records the memory that the node which was dialled announces.
+  /// Records the memory that the dialled node announces.
   void conclude(NodeId peer, const wire::Welcome& welcome);
 
  private:

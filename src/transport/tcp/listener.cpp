@@ -9,7 +9,7 @@
 namespace syncopate::tcp {
 namespace {
 
-/// Before the next attempt, when the system has no descriptor or memory for a stream.
+/// Pause before the next attempt if the system has no descriptor or memory for a stream.
 constexpr std::chrono::milliseconds pause_after_error{100};
 
 }  // namespace

@@ -8,13 +8,13 @@
 
 namespace syncopate::tcp {
 
-/// Accepts streams while it is open. Where the system refuses one (no descriptors left, a stream
-/// that broke before), it warns once and goes on; where no descriptor is left, it asks for one
-/// first. Only the engine uses it.
+/// Accepts streams while it is open. If the system refuses one (no descriptor is left, or the
+/// stream broke before), the listener warns once and continues; if no descriptor is left, it first
+/// calls `FreeDescriptor`. Only the engine uses it.
 class Listener {
  public:
   using Accepted = std::function<void(Socket)>;
-  /// Closes a descriptor that matters less than a new stream. False, where there is none.
+  /// Closes a descriptor that matters less than a new stream. Returns false if there is none.
   using FreeDescriptor = std::function<bool()>;
 
   Listener(asio::io_context& io, Acceptor acceptor);

@@ -7,8 +7,8 @@
 
 namespace syncopate::tcp {
 
-/// Logs the connections that a node turns away: the first 20 one by one, and later ones together,
-/// once a minute, so that a process that connects again and again does not fill the disk.
+/// Logs the connections that a node turns away: the first 20 one by one, later ones together once a
+/// minute, so that a process that connects again and again does not fill the disk.
 ///
 /// Thread: one at a time.
 class RefusalLog {
@@ -20,7 +20,7 @@ class RefusalLog {
   static constexpr Duration period = std::chrono::minutes(1);
 
   std::uint64_t count_ = 0;
-  std::uint64_t logged_ = 0;  ///< of these
+  std::uint64_t logged_ = 0;  ///< those of `count_` that a line has reported
   TimePoint last_line_{};
 };
 

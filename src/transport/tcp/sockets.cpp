@@ -18,7 +18,7 @@
 namespace syncopate::tcp {
 namespace {
 
-/// Descriptors that silent connections cannot take: for a checkpoint, logs and others at one time.
+/// Descriptors that silent connections cannot take: for checkpoints, logs and other files.
 constexpr rlim_t reserved_descriptors = 16;
 
 [[noreturn]] void refuse(const std::string& address, const char* reason) {
@@ -56,7 +56,7 @@ int open_descriptor(const Endpoint& endpoint) {
   return ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/// Hands `descriptor` to Asio, which owns it from then on, or closes it.
+/// Passes `descriptor` to Asio, which owns it from then on, or closes it.
 Socket own(asio::io_context& io, const asio::ip::tcp& protocol, int descriptor,
            asio::error_code& error) {
   Socket socket(io);
@@ -77,7 +77,7 @@ asio::ip::tcp protocol_of(const sockaddr_storage& address) {
   return address.ss_family == AF_INET6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4();
 }
 
-/// The address family of a listening socket. Errors: ConfigError, where it is not one.
+/// The address family of a listening socket. Errors: ConfigError if the descriptor is not one.
 asio::ip::tcp require_listening(int descriptor) {
   int listening = 0;
   socklen_t length = sizeof(listening);
@@ -187,9 +187,9 @@ bool is_on_this_host(const Socket& socket) {
   return !gone && here.address() == there.address();
 }
 
-/// By default, buffers grow to many megabytes, which a long distance needs; within a host, such
-/// buffers do not fit the cache. Shorter ones make both sides wait more often: measured, with 256
-/// KiB an allreduce of 1 MB takes twice as long.
+/// By default, buffers grow to many megabytes, which long distances need; within a host, such
+/// buffers do not fit the cache. Shorter ones make both sides wait more often: with 256 KiB, an
+/// allreduce of 1 MB was measured to take twice as long.
 void set_short_buffers(Socket& socket) {
   constexpr int bytes = 1024 * 1024;
   asio::error_code ignored;  // the first read reports it
@@ -219,7 +219,7 @@ bool is_lack_of_descriptors(const asio::error_code& error) {
   return error == asio::error::no_descriptors || error.value() == ENFILE;
 }
 
-/// The kernel gives the least number that is free, so all numbers below are taken.
+/// The kernel assigns the lowest free number, so all numbers below the socket's are taken.
 bool descriptors_are_scarce(Socket& socket) {
   rlimit limit{};
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 &&

@@ -9,15 +9,15 @@ namespace syncopate::tcp {
 using Endpoint = asio::ip::tcp::endpoint;
 
 /// The networks that nodes may be on. Streams are not encrypted yet, so they leave the machine only
-/// where the user declares its network trusted.
+/// if the user declares its network trusted.
 enum class Network { loopback, trusted };
 
 /// Reads "127.0.0.1:9091", "[::1]:9091" or "localhost:9091".
 ///
-/// Errors: ConfigError: anything else, and an address that is not in `network`.
+/// Errors: ConfigError if the text has another form or the address is not in `network`.
 Endpoint parse_address(const std::string& address, Network network = Network::loopback);
 
-/// Errors: ConfigError, unless `endpoint` is in `network` and other nodes can reach it.
+/// Errors: ConfigError if `endpoint` is not in `network` or other nodes cannot reach it.
 void require_within(Network network, const Endpoint& endpoint);
 
 /// The text that `parse_address` reads; the same for the same endpoint.
@@ -39,32 +39,32 @@ Acceptor adopt_listener(asio::io_context& io, int descriptor, Network network);
 /// A socket that can connect to `endpoint`.
 Socket open_socket(asio::io_context& io, const Endpoint& endpoint, asio::error_code& error);
 
-/// The next stream that waits at `acceptor`; `error` is `would_block` where there is none.
+/// The next stream that waits at `acceptor`; `error` is `would_block` if there is none.
 Socket accept_from(Acceptor& acceptor, asio::io_context& io, asio::error_code& error);
 
 /// Sends small messages at once instead of waiting for more.
 void set_no_delay(Socket& socket);
 
-/// Whether the other end is a process of this host, as far as the kernel still knows.
+/// True if the other end is a process of this host, as far as the kernel still knows.
 bool is_on_this_host(const Socket& socket);
 
-/// Shortens the buffers to a process of this host, so that they stay in the cache.
+/// Shortens the buffers of a socket to a process of this host, so that they stay in the cache.
 void set_short_buffers(Socket& socket);
 
 /// The address of the other end, as far as the kernel still knows it.
 std::string remote_name(const Socket& socket);
-/// The same without the port; empty where the kernel does not know it any more.
+/// The same without the port; empty if the kernel does not know it any more.
 std::string remote_address(const Socket& socket);
 
-/// Closes the stream for the other end, too, where a forked process has a copy of the descriptor:
-/// closing that of this process alone would not.
+/// Ends the stream for both sides even if a forked process has a copy of the descriptor: closing
+/// only this process's descriptor would not.
 void end_stream(Socket& socket);
 
-/// Whether an operation failed because the process, or the system, has no descriptor left.
+/// True if an operation failed because the process, or the system, has no descriptor left.
 bool is_lack_of_descriptors(const asio::error_code& error);
 
-/// Whether the process has so few descriptors left after it opened `socket` that they are kept for
-/// its own files.
+/// True if the process, after it opened `socket`, has only the descriptors left that it reserves
+/// for its own files.
 bool descriptors_are_scarce(Socket& socket);
 
 }  // namespace syncopate::tcp

@@ -17,7 +17,7 @@ namespace {
 
 using Milliseconds = std::chrono::milliseconds;
 
-/// Between attempts to reach a coordinator that is not up yet.
+/// Pause between attempts to reach a coordinator that is not up yet.
 constexpr Milliseconds retry_interval{20};
 
 std::string reason_of(const std::exception_ptr& error) {
@@ -139,7 +139,7 @@ auto Exchange::then(Step next) {
   return [self = shared_from_this(), next = std::move(next)](const asio::error_code& error,
                                                              std::size_t = 0) {
     if (self->abandoned_) {
-      return;  // an operation that had succeeded just before
+      return;  // the operation had succeeded just before the handshake was abandoned
     }
     if (error) {
       return self->fail(std::make_exception_ptr(asio::system_error(error)));
@@ -158,7 +158,7 @@ auto Exchange::then(Step next) {
 void Exchange::connect(const Endpoint& endpoint, Step next) {
   const auto handler = then(std::move(next));
   socket_.async_connect(endpoint, [this, endpoint, handler](asio::error_code error) {
-    // Where no process listens, the system may connect a socket of that port to itself.
+    // If no process listens, the system may connect a socket of that port to itself.
     asio::error_code unknown;
     if (!error && socket_.local_endpoint(unknown) == endpoint) {
       error = asio::error::connection_refused;

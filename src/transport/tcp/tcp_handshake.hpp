@@ -38,9 +38,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   void connect(const Endpoint& endpoint, Step next);
   void write(std::vector<std::byte> frame, Step next);
-  /// Errors: ProtocolError, where another frame than one of a handshake comes.
+  /// Errors: ProtocolError if the frame is not one of a handshake.
   void read(Step next);
-  /// Writes what the kernel takes at once, and ignores the rest.
+  /// Writes the bytes that the kernel takes at once, and ignores the rest.
   void write_last(const std::vector<std::byte>& frame);
 
   wire::FrameKind kind() const { return kind_; }                    ///< of the frame read last
@@ -52,11 +52,11 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   /// Breaks the stream and stops the timer, without a failure.
   void abandon();
 
-  /// Takes `next` after `delay`, in place of the time limit.
+  /// Takes the step `next` after `delay`; the time limit does not apply any more.
   void take_later(std::chrono::milliseconds delay, Step next);
 
   bool is_open() const { return socket_.is_open(); }
-  /// Whether the remote node has shown that it belongs to the job.
+  /// True if the remote node has shown that it belongs to the job.
   bool is_introduced() const { return introduced_; }
   void set_introduced() { introduced_ = true; }
 
@@ -84,12 +84,12 @@ class Exchange;
 // The first frames of a stream: Hello from the node that dials, Welcome or Refused from the other.
 // The engine runs everything here, and every call returns at once.
 
-/// A handshake, while it is under way. A node that leaves abandons it.
+/// A handshake under way. A node that leaves abandons it.
 using PendingHandshake = std::weak_ptr<Exchange>;
 
-/// How a handshake ended.
+/// The result of a handshake.
 struct HandshakeResult {
-  std::exception_ptr error;  ///< where it is set, the other members are empty
+  std::exception_ptr error;  ///< if it is set, the other members are empty
   wire::Welcome welcome;
   Socket socket;
 };
@@ -114,9 +114,9 @@ using Finished = std::function<void(HandshakeResult)>;
 /// Called with the name of the other end.
 using TurnedAway = std::function<void(const std::string& remote, const std::string& reason)>;
 
-/// Answers the handshake of the node at the other end of `socket`. A node that fails it is refused,
-/// for which `turned_away` is called. For a node that `validate` welcomes, `finished` is called,
-/// with the welcome, and with an error where the stream broke at that moment.
+/// Answers the handshake of the node at the other end of `socket`. If the node fails it, the node
+/// is refused and `turned_away` is called. If `validate` welcomes the node, `finished` is called
+/// with the welcome, and with an error if the stream broke at that moment.
 PendingHandshake answer_handshake(Socket socket, std::chrono::milliseconds limit, Validate validate,
                                   Finished finished, TurnedAway turned_away);
 

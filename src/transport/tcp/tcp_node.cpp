@@ -37,7 +37,7 @@ void Node::join(const JoinOptions& options) {
   connections_.join(coordinator, options.timeout);
 }
 
-/// While `error` is being handled.
+/// Call this while `error` is being handled.
 void Node::fail(const std::exception& error) {
   log::warn("the transport failed: {}", error.what());
   cancel(std::current_exception());
@@ -111,7 +111,8 @@ void Node::close(TimePoint deadline) noexcept {
   driver_.join();
 }
 
-/// Ends every wait with `why`, and refuses operations that begin later. What was sent still leaves.
+/// Ends every wait with `why`, and refuses operations that begin later. Messages that were sent
+/// before still leave.
 void Node::stop(const std::exception_ptr& why) {
   connections_.stop(why);
   mailbox_.cancel(why);
@@ -135,7 +136,8 @@ std::unique_ptr<tcp::Node> make_node(const Options& options, bool control_only) 
       .limits = options.limits});
 }
 
-/// A socket needs nothing but an address, and rings in shared memory fall back to sockets.
+/// Always available: a socket needs only an address, and rings in shared memory fall back to
+/// sockets.
 bool is_available(const TransportOptions&) {
   return true;
 }
@@ -175,12 +177,12 @@ std::unique_ptr<TcpTransport> TcpTransport::join(const JoinOptions& options) {
   return node;
 }
 
-/// Sockets, beside rings in the memory that the nodes of one host share.
+/// Sockets, and rings in shared memory between the nodes of one host.
 TransportSpec shm_transport() {
   return {"shm", is_available, listen_with<true>, join_with<true>};
 }
 
-/// Sockets alone.
+/// Only sockets.
 TransportSpec tcp_transport() {
   return {"tcp", is_available, listen_with<false>, join_with<false>};
 }

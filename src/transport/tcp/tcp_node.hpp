@@ -16,7 +16,7 @@
 namespace syncopate::tcp {
 
 /// A `TcpTransport`: passes messages between the caller, the mailbox and the outboxes of its peers.
-/// `Connections` decides who the peers are and keeps the streams to them.
+/// `Connections` keeps the peers and the streams to them.
 ///
 /// Threads: callers only touch the mailbox, outboxes and the table of peers, each under its mutex;
 ///          everything with a socket is posted to the engine (`Driver`). Its handlers own

@@ -7,9 +7,10 @@
 namespace syncopate::tcp {
 namespace {
 
-/// How long a side spins in the middle of a message: most likely the other side is copying, and a
-/// wake-up takes as long as the other side needs to fill the ring. It does not yield the core: the
-/// system would run both sides on one core, one after the other, and leave another core idle.
+/// Time for which a side spins in the middle of a message: most likely the other side is copying,
+/// and a wake-up takes as long as the other side needs to fill the ring. It does not yield the
+/// core: the system would run both sides on one core, one after the other, and leave another core
+/// idle.
 constexpr Duration spinning = std::chrono::microseconds(30);
 
 }  // namespace

@@ -10,12 +10,12 @@
 
 namespace syncopate::tcp {
 
-/// Carries bytes to a peer and from it: over a socket, or for a peer on the same host through the
-/// rings that both have mapped. Then the socket carries wake-up events, one byte of any value each,
-/// and its end reports the end of the other process; the bytes that the ring still holds can be
-/// read after that.
+/// Carries bytes to and from a peer: over a socket or, for a peer on the same host, through rings
+/// that both processes have mapped. With rings, the socket carries wake-up events, one byte of any
+/// value each, and its end reports the end of the other process; the bytes that the ring still
+/// holds can be read after that.
 ///
-/// Threads: `write_some` under the outbox's mutex; the rest the engine.
+/// Threads: `write_some` under the outbox's mutex; only the engine calls the rest.
 class Stream {
  public:
   Stream(Socket socket, std::unique_ptr<shm::Duplex> rings)
@@ -24,21 +24,21 @@ class Stream {
   Socket& socket() { return socket_; }
   bool has_rings() const { return rings_ != nullptr; }
 
-  /// Writes the bytes that fit. `would_block`, where none do: then the socket becomes writable when
-  /// some do, or readable with rings.
+  /// Writes the bytes that fit. `error` is `would_block` if none fit: the socket becomes writable
+  /// (with rings: readable) when there is room.
   std::size_t write_some(std::span<const asio::const_buffer> buffers, asio::error_code& error);
 
   using Space = std::array<asio::mutable_buffer, 2>;
 
-  /// Reads the bytes that are there; `error` as of a socket. With rings, 0 means that all bytes are
-  /// read. Where the rest of a message is coming, it waits a little, as the writer is about to copy
-  /// it.
+  /// Reads the available bytes; `error` is as for a socket. With rings, 0 means that all bytes are
+  /// read. If `rest_is_coming`, waits a little for the rest of a message, because the writer is
+  /// about to copy it.
   std::size_t read_some(const Space& space, bool rest_is_coming, asio::error_code& error);
 
   /// With rings: takes the wake-up bytes from the socket. `read_some` reports the socket's end when
   ///             the ring is empty.
   void take_wakeups();
-  /// Whether no wake-up event can come any more.
+  /// True once no wake-up event can arrive any more.
   bool wakeups_have_ended() const { return static_cast<bool>(ended_); }
 
  private:
@@ -48,7 +48,7 @@ class Stream {
 
   Socket socket_;
   std::unique_ptr<shm::Duplex> rings_;
-  asio::error_code ended_;  ///< how the socket ended, where it carries wake-up events
+  asio::error_code ended_;  ///< with rings: how the socket ended
 };
 
 }  // namespace syncopate::tcp

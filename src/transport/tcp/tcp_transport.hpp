@@ -12,29 +12,29 @@
 namespace syncopate {
 
 /// Transport over TCP. Node 0, the coordinator, listens; the others join it and get the numbers 1,
-/// 2, 3… in the order in which they come. Of two introduced nodes the one with the greater number
-/// dials.
+/// 2, 3… in the order in which they arrive. Of two introduced nodes, the one with the greater
+/// number dials.
 ///
-/// Threads:  a thread of its own runs the sockets; the sending thread writes a small message to its
-///           socket. See `docs/internals/threads.md`.
-/// One host: two nodes that can map each other's memory send messages through rings in it, beside a
-///           socket that carries wake-up events and reports the end of the other node (`Stream`),
-///           and share memory (`shared_memory`). Elsewhere the socket carries all bytes. Where node
-///           0 shares no memory, no node does.
+/// Threads:  the transport's own thread runs the sockets; the sending thread writes a small message
+///           to its socket. See `docs/internals/threads.md`.
+/// One host: two nodes that can map each other's memory share memory (`shared_memory`) and send
+///           messages through rings in it; a socket carries wake-up events and reports the end of
+///           the other node (`Stream`). Between hosts, the socket carries all bytes. If node 0
+///           shares no memory, no node does.
 /// Security: a stream begins with a handshake in which both sides show the protocol's version and
-///           the dialling node the job's token. A node that fails, or sends nothing in time, is
-///           refused, and other nodes do not notice. At most 64 streams wait for their handshake;
-///           the oldest is closed when another one comes. The refusal of a wrong token waits,
-///           longer each time, and only that node waits for it. Streams are not encrypted yet, so a
-///           node only accepts loopback addresses, unless `unencrypted` declares that the network
-///           is trusted.
-/// Memory:   a node keeps messages that no receive takes. It does not read from a peer that has
+///           the dialling node shows the job's token. A node that fails, or sends nothing in time,
+///           is refused; other nodes do not notice. At most 64 streams wait for their handshake;
+///           the oldest is closed when another one arrives. The refusal of a wrong token is
+///           delayed, longer each time, which delays only that node. Streams are not encrypted yet,
+///           so a node accepts only loopback addresses, unless `unencrypted` declares that the
+///           network is trusted.
+/// Memory:   a node keeps messages that no receive takes. It stops reading from a peer that has
 ///           more than `unclaimed_limit` bytes of them, until some are received, or until a receive
-///           waits that this peer could serve: the message for that receive may stand behind
-///           messages of other tags. So a waiting receive always keeps the stream moving, past the
-///           limit where it must. A message that this node does not take (`PayloadLimits`) is
-///           dropped. One that no receive waits for gets memory as its bytes come. What had
-///           arrived of a half message is freed when its sender is lost.
+///           waits for a message that this peer could send: that message may be queued behind
+///           messages of other tags. So a waiting receive always keeps the stream moving, even
+///           beyond the limit. A message that this node does not accept (`PayloadLimits`) is
+///           dropped. A message that no receive waits for gets memory as its bytes arrive. An
+///           incomplete message is freed when its sender is lost.
 /// Loss:     a node notices the end of a stream at once, but not silence: heartbeats find a node
 ///           that hangs, or that was introduced and never dials.
 /// Lifetime: transfers end before their transport is destroyed.
@@ -51,9 +51,9 @@ class TcpTransport : public Transport {
     std::string token;                    ///< the secret that every node of the job knows
     std::string address = "127.0.0.1:0";  ///< HOST:PORT; port 0 takes a free one
     std::optional<int> descriptor{};      ///< a listening socket to own, instead of `address`
-    bool shared_memory = true;            ///< where both sides are on one host
+    bool shared_memory = true;            ///< if both sides are on one host
     bool unencrypted = false;             ///< beyond loopback; for networks that are trusted
-    bool control_only = false;            ///< takes control messages alone, as a job's coordinator
+    bool control_only = false;            ///< takes only control messages, as a job's coordinator
     Limits limits{};
   };
 
@@ -62,20 +62,21 @@ class TcpTransport : public Transport {
     std::string token;                          ///< as the coordinator has it
     std::string address = "127.0.0.1:0";        ///< where this node listens for its peers
     std::chrono::milliseconds timeout{10'000};  ///< for the coordinator to appear and to answer
-    bool shared_memory = true;                  ///< where both sides are on one host
+    bool shared_memory = true;                  ///< if both sides are on one host
     bool unencrypted = false;                   ///< beyond loopback; for networks that are trusted
     Limits limits{};
   };
 
-  /// Node 0. Errors: ConfigError: an address that is not loopback or is in use, a descriptor that
-  /// is not a listening socket.
+  /// Opens node 0. Errors: ConfigError if the address is not loopback or is in use, or if the
+  /// descriptor is not a listening socket.
   static std::unique_ptr<TcpTransport> listen(const ListenOptions& options);
 
-  /// A node with the number that the coordinator gives it. Retries while no node listens at the
-  /// coordinator's address.
+  /// Opens a node with the number that the coordinator gives it. Retries while no node listens at
+  /// the coordinator's address.
   ///
-  /// Errors: TimedOut; ConfigError: the coordinator refuses, with its reason, or an address is not
-  ///         loopback; ProtocolError: another version, or not a Syncopate node.
+  /// Errors: TimedOut; ConfigError if the coordinator refuses, with its reason, or an address is
+  ///         not loopback; ProtocolError if the other side has another version or is not a
+  ///         Syncopate node.
   static std::unique_ptr<TcpTransport> join(const JoinOptions& options);
 };
 

@@ -15,9 +15,9 @@ class Unauthenticated {
   static constexpr std::size_t most = 64;
 
   void add(PendingHandshake handshake);
-  /// Closes the oldest ones until at most `left` are left. Returns how many it closed.
+  /// Closes the oldest ones until at most `left` are left. Returns the number of closed ones.
   std::size_t shrink_to(std::size_t left);
-  /// False, where there is none.
+  /// Returns false if there is none.
   bool close_oldest();
 
  private:

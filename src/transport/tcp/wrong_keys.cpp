@@ -5,7 +5,7 @@
 namespace syncopate::tcp {
 namespace {
 
-/// Doublings beyond which a delay is the longest one in any case.
+/// After this number of doublings, a delay is the longest one in any case.
 constexpr std::uint32_t most_doublings = 16;
 
 }  // namespace

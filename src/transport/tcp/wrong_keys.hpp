@@ -8,8 +8,8 @@
 
 namespace syncopate::tcp {
 
-/// Slows down a process that tries keys: the refusal of a wrong key waits, twice as long for each
-/// further one of the same address. Nobody else waits.
+/// Slows down a process that guesses keys: the refusal of a wrong key is delayed, and each further
+/// wrong key of the same address doubles the delay. No other process is delayed.
 class WrongKeys {
  public:
   using Delay = std::chrono::milliseconds;
@@ -20,7 +20,7 @@ class WrongKeys {
 
   explicit WrongKeys(Delay first) : first_(first) {}
 
-  /// Counts a wrong key of `address`. Returns how long its refusal waits.
+  /// Counts a wrong key of `address`. Returns the delay of its refusal.
   Delay count(const std::string& address);
 
  private:

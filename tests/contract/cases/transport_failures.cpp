@@ -1,7 +1,7 @@
-// Goal:   deadlines, lost peers, cancellation and closing end operations as promised, and messages
-//         that had arrived before are not lost.
+// Goal:   deadlines, lost peers, cancellation and closing end operations as promised; messages that
+//         arrived before are still delivered.
 // Method: nodes die, close or are cancelled at chosen points of a conversation; every operation
-//         then has one promised outcome, which is compared by type and by the peer it names.
+//         then has one promised outcome; the test compares its type and the peer that it names.
 
 #include <gmock/gmock.h>
 
@@ -21,11 +21,11 @@ constexpr Tag data = tags::allgather;
 constexpr Tag other = tags::broadcast;
 constexpr Tag control = tags::round_ends;
 
-/// So large that it cannot leave whole before it is cancelled.
+/// Bytes of a message that is too large to be sent completely before the test cancels it.
 constexpr std::size_t huge = 200'000'000;
 constexpr std::byte last_byte{7};
 
-/// The peer that `operation` finds lost.
+/// Runs `operation`. Returns the peer of the PeerLost that it throws, or nothing without one.
 template <class Operation>
 std::optional<NodeId> lost_in(Operation operation) {
   try {
@@ -126,8 +126,8 @@ TEST_P(TransportContract, APeerThatIsGivenUpIsLostOnBothSides) {
       });
 }
 
-/// A receiver that gets no processor for long may find the whole message: then the send has ended
-/// well.
+/// If the receiver gets no processor for a long time, the whole message may have arrived when it
+/// gives up. The send then ends without an error.
 TEST_P(TransportContract, GivingUpAPeerFreesABufferThatItHasBegunToFill) {
   run_pair(
       [](World& world) {
@@ -194,9 +194,9 @@ TEST_P(TransportContract, TheLossOfAPeerEndsWhatIsUnderWay) {
       });
 }
 
-/// Not for nodes in several processes: `kill` closes the transport of the node that it ends, which
-/// only that node's process can do. Another process could only ask for it, as the tests before do,
-/// or send a signal, on which MPI ends all ranks.
+/// Requires all nodes in one process: `kill` closes the transport of the node that it ends. Another
+/// process could only ask the node to end itself, as the tests above do, or send it a signal, after
+/// which MPI ends all ranks.
 TEST_P(TransportContract, ABodyMayBeKilledFromAnotherNode) {
   run_pair(
       [this](World& world) {
@@ -294,8 +294,8 @@ TEST_P(TransportContract, ADiallingNodeNeedsNoIntroduction) {
       EXPECT_EQ(receive_text(world, node_zero, data), "welcome");
       return;
     }
-    // A welcomed node leaves, and a receive from any node reports that; so none leaves before all
-    // are received.
+    // A node leaves once it is welcomed, which would fail this node's receives from any node. So
+    // this node receives from both before it welcomes either.
     std::vector<NodeId> callers;
     while (callers.size() < 2) {
       const Message message = world.transport().receive(std::nullopt, data, soon(world));
@@ -328,7 +328,7 @@ TEST_P(TransportContract, CancelEndsWhatIsUnderWayWithItsFirstReason) {
   run_pair(
       [](World& world) {
         EXPECT_EQ(receive_text(world, node_one, control), "over");
-        // Until the other has ended: this node's own end would be a loss to it.
+        // Waits until the other node has ended: the earlier end of this node would be a loss to it.
         EXPECT_EQ(lost_in([&] { world.transport().receive(node_one, data, soon(world)); }),
                   node_one);
       },

@@ -1,7 +1,7 @@
 // Goal:   messages arrive whole and in the promised order, from one sender or from any.
-// Method: small clusters exchange marked payloads; every received byte is compared with the bytes
-//         of its mark. Where a message should be there before its receive begins, a second message
-//         reports that it was sent; no result depends on the first one having arrived.
+// Method: small clusters exchange payloads that are generated from a mark; every received byte is
+//         compared. If a message should arrive before its receive begins, a second message reports
+//         that it was sent; no result depends on whether the first one has arrived by then.
 
 #include <gmock/gmock.h>
 
@@ -240,7 +240,7 @@ TEST_P(TransportContract, ABufferOfAnotherSizeIsAProtocolError) {
 }
 
 TEST_P(TransportContract, PostNeverBlocks) {
-  // Far more than any kernel buffer holds, both ways, before either side receives anything.
+  // Both nodes send far more than any kernel buffer holds before either of them receives anything.
   constexpr std::uint64_t count = 1000;
   const auto flood = [](World& world) {
     const std::uint32_t self = world.transport().self().value;

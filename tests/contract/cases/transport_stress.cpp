@@ -1,8 +1,8 @@
-// Goal:   the promised order holds when several tasks of several nodes talk at the same time, in
-//         all ways of sending and receiving.
+// Goal:   messages keep the promised order when several tasks of several nodes exchange messages at
+//         the same time, with every kind of send and receive.
 // Method: a seed draws, for each pair of nodes and each lane (a tag), a script of message sizes
-//         that both ends know. One task a lane sends to all peers in an order of its own, another
-//         one receives in the same way; each message is compared with the script.
+//         that both ends know. For each lane one task sends to all peers in a random order, and
+//         another one receives in a random order; each message is compared with the script.
 
 #include <algorithm>
 
@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::uint32_t nodes = 4;
 constexpr std::uint32_t lanes = 3;
-constexpr std::size_t messages = 60;  // of each pair of nodes and lane
+constexpr std::size_t messages = 60;  // for each pair of nodes and each lane
 
-/// A number for the conversation of one pair of nodes in one lane.
+/// Returns a number that identifies the messages from one node to another in one lane.
 std::uint64_t conversation(NodeId from, NodeId to, std::uint32_t lane) {
   return (std::uint64_t{from.value} * nodes + to.value) * lanes + lane;
 }
 
-/// Mostly small, some empty, some larger than any buffer on the way.
+/// Draws a size: mostly small, sometimes 0, sometimes larger than any buffer on the way.
 std::size_t draw_size(Random& random) {
   switch (random.below(10)) {
     case 0: return 0;

@@ -131,7 +131,7 @@ TEST_P(WorldContract, ANotificationWithNobodyWaitingIsKeptOnce) {
   });
 }
 
-/// Waits until the other node has ended, so that its end is no loss that the other could notice.
+/// Waits until `peer` has ended, so that `peer` cannot notice the end of this node.
 void outlive(World& world, NodeId peer) {
   EXPECT_THROW(world.transport().receive(peer, data, soon(world)), PeerLost);
 }
@@ -192,7 +192,7 @@ TEST_P(WorldContract, CancelTouchesNoOtherNode) {
   });
 }
 
-/// Blocks while the stack unwinds.
+/// Its destructor blocks the task while an exception unwinds the stack.
 class BlocksWhenDestroyed {
  public:
   explicit BlocksWhenDestroyed(World& world) : world_(world) {}
@@ -208,7 +208,8 @@ class BlocksWhenDestroyed {
   World& world_;
 };
 
-/// Throws, blocks while unwinding and again while handling, and expects its own exception back.
+/// Throws an exception and blocks while the stack unwinds and again in the handler. Other tasks
+/// throw in the meantime; expects that this task still rethrows its own exception.
 void throw_and_block(World& world, const std::string& text) {
   try {
     try {

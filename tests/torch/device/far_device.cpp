@@ -1,9 +1,9 @@
-// A device of libtorch for tests, of type PrivateUse1, whose memory the host cannot touch: it is
-// that of this process, protected except while an operation runs. So what holds for an accelerator
-// can be tried on any machine: code that takes the memory of a tensor for host memory crashes, and
-// a backward pass calls its hooks in a thread of its own.
+// A device of libtorch for tests, of type PrivateUse1. Its memory is memory of this process that is
+// protected except while an operation runs. So tests of accelerators run on any machine: code that
+// accesses the memory of a tensor as host memory crashes, and a backward pass calls its hooks in a
+// thread of its own.
 //
-// Every operation runs on the CPU, on copies. Nothing runs asynchronously, as it does with CUDA.
+// Every operation runs on the CPU, on copies. Unlike with CUDA, no operation runs asynchronously.
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -33,7 +33,7 @@ namespace {
 
 const c10::Device far_device(c10::DeviceType::PrivateUse1, 0);
 
-/// The memory of the device, and the operations that use it now.
+/// The memory of the device. Counts for each block the operations that are using it.
 class Memory {
  public:
   static Memory& instance() {
@@ -59,7 +59,7 @@ class Memory {
     blocks_.erase(block);
   }
 
-  /// Lets an operation touch the block that begins there, until `lock_up`.
+  /// Lets an operation access the block at `begin` until `lock_up`.
   void open_up(void* begin) { change(begin, 1); }
   void lock_up(void* begin) { change(begin, -1); }
 
@@ -114,7 +114,7 @@ c10::Allocator* allocator() {
   return &instance;
 }
 
-/// A tensor as the CPU has it. That of the device is open while this exists.
+/// A view of a tensor as a CPU tensor. A block of the device is accessible while this exists.
 class OnHost {
  public:
   explicit OnHost(const at::Tensor& tensor) : tensor_(tensor) {
@@ -158,7 +158,7 @@ at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides,
                                            c10::dtype_or_default(dtype));
 }
 
-/// Whichever of the two is of the device.
+/// Copies between tensors, of which either or both are on the device.
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool /*non_blocking*/) {
   const OnHost source(from);
   const OnHost target(to);
@@ -166,7 +166,7 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool /*non_bl
   return to;
 }
 
-/// The storage grows, if it must, into memory of its own. Values stay.
+/// Resizes a tensor. If its storage is too small, it gets a larger one with the same values.
 const at::Tensor& resize(const at::Tensor& self, at::IntArrayRef sizes,
                          c10::optional<at::MemoryFormat> /*format*/) {
   at::TensorImpl* const tensor = self.unsafeGetTensorImpl();
@@ -212,7 +212,8 @@ at::Tensor& set_storage(at::Tensor& self, at::Storage source, std::int64_t offse
   return self;
 }
 
-/// Its schema does not say that it changes the running statistics.
+/// Needs its own implementation, since its schema does not say that it changes the running
+/// statistics.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> batch_norm(
     const at::Tensor& input, const c10::optional<at::Tensor>& weight,
     const c10::optional<at::Tensor>& bias, const c10::optional<at::Tensor>& mean,
@@ -252,7 +253,7 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&on_cpu>());
 }
 
-/// One device with one stream.
+/// A guard for one device with one stream.
 class FarGuard final : public c10::impl::DeviceGuardImplInterface {
  public:
   c10::DeviceType type() const override { return c10::DeviceType::PrivateUse1; }
@@ -274,7 +275,7 @@ C10_REGISTER_GUARD_IMPL(PrivateUse1, FarGuard)
 
 #if TORCH_VERSION_MAJOR >= 2
 
-/// torch 2 asks these of its accelerator.
+/// Functions that torch 2 requires of an accelerator.
 struct FarHooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }

@@ -8,12 +8,12 @@ EPSILON = 1e-3
 
 
 def keeping(inputs, outputs, height, width):
-    """A convolution that keeps the size."""
+    """Returns a convolution that keeps the size of the image."""
     return ConvBn(inputs, outputs, (height, width), epsilon=EPSILON, padding=(height // 2, width // 2))
 
 
 def inner(inputs, outputs, stride=1):
-    """A 3×3 convolution that loses the border."""
+    """Returns a 3×3 convolution without padding."""
     return ConvBn(inputs, outputs, 3, epsilon=EPSILON, stride=stride)
 
 
@@ -38,7 +38,7 @@ class Branches(nn.Module):
 
 
 def inception_a(inputs, pooled):
-    """Figure 5 of the paper, with 5×5 as such."""
+    """Figure 5 of the paper, with a single 5×5 convolution."""
     return Branches(
         [keeping(inputs, 64, 1, 1)],
         [keeping(inputs, 48, 1, 1), keeping(48, 64, 5, 5)],

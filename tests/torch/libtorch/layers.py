@@ -16,7 +16,7 @@ def identity(x):
 
 
 def convolution(inputs, outputs, kernel, stride=1):
-    """Keeps the size but for its stride; without bias, because BatchNorm has one."""
+    """Returns a convolution with padding and without bias, since the BatchNorm behind it has one."""
     return nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False)
 
 

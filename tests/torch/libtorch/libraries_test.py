@@ -1,6 +1,7 @@
-"""Goal:   a libtorch in a folder of its own is the one that runs, and shares no symbol with the libraries that Syncopate
-        links: it has copies of some of them inside, such as protobuf and fmt, of other versions.
-Method: the dynamic symbols of both, the libraries that the loader finds, and an installation in another folder.
+"""Goal:   a build with a libtorch in a separate folder runs with that libtorch, whose symbols do not clash with those of the
+        libraries that Syncopate links: libtorch contains other versions of some of them, such as protobuf and fmt.
+Method: the test compares the dynamic symbols of both, and the libraries that the loader finds, also for an installation in
+        another folder.
 """
 import json
 import os
@@ -21,13 +22,13 @@ def output(*command):
 
 
 def libraries_of(program):
-    """The files that the loader finds for the libraries of a program, by name."""
+    """Returns the files that the loader finds for the libraries of a program, by name."""
     return {name: os.path.realpath(path) for name, path in re.findall(r"(\S+) => (/\S+)", output("ldd", program))}
 
 
 def symbols_of(library):
-    """The symbols that a library defines for others, except what every C++ program has from templates and the
-    standard library."""
+    """Returns the symbols that a library exports, except those that every C++ program has from templates of the standard
+    library."""
     lines = output("nm", "--dynamic", "--defined-only", "--demangle", library).splitlines()
     found = (line.split(" ", 2) for line in lines)
     return {words[2] for words in found if len(words) == 3 and not re.search(r"\bstd::|__gnu_cxx::", words[2])}

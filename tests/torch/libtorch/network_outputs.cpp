@@ -1,4 +1,5 @@
-// Writes what a network computes, for PyTorch to compute again from the same parameters:
+// Writes the parameters and the outputs of a network, so that PyTorch can compute the outputs
+// again:
 //
 //   network_outputs NETWORK CHANNELS SIDE CLASSES FOLDER
 //
@@ -24,7 +25,8 @@ namespace {
 
 constexpr std::int64_t samples = 16;
 
-/// BatchNorm layers begin as the identity, which would hide a parameter that is used as another.
+/// Changes all values at random. BatchNorm layers start as the identity, with which a test could
+/// not notice that one parameter is used in place of another.
 void draw_all(const torch::nn::Module& module) {
   for (const auto& named : torch_backend::trained_tensors(module)) {
     named.tensor.add_(torch::randn_like(named.tensor), 0.02);
@@ -42,8 +44,8 @@ void set_momentum(const torch::nn::Module& module, double momentum) {
   }
 }
 
-/// Sets running statistics to those of `images`. With others a signal fades from layer to layer,
-/// and outputs would hardly depend on inputs and parameters.
+/// Sets the running statistics to those of `images`. With other statistics the signal fades from
+/// layer to layer, and outputs hardly depend on inputs and parameters.
 void take_statistics(const torch_backend::Network& network, const torch::Tensor& images) {
   const double usual = torch::nn::BatchNormOptions(1).momentum().value();
   set_momentum(*network.module, 1);

@@ -1,6 +1,7 @@
-"""The built-in networks in plain PyTorch, from their papers, with the names of Syncopate's parameters.
+"""The built-in networks in plain PyTorch, written from their papers, with the names of Syncopate's parameters.
 
-Tests compare their outputs with Syncopate's, and benchmarks their speed. To add one: a module, and a line in NETWORKS.
+Tests compare their outputs with Syncopate's, and benchmarks their speed. To add a network, write a module and add a line to
+NETWORKS.
 """
 from torch import nn
 from torch.nn import functional
@@ -61,7 +62,7 @@ class Alexnet(nn.Module):
         return self.classifier(functional.adaptive_avg_pool2d(self.features(x), 6).flatten(1))
 
 
-# Each is made by NETWORKS[name](channels, side, classes).
+# NETWORKS[name](channels, side, classes) makes a network.
 NETWORKS = {
     "mlp": Mlp,
     "lenet5": Lenet5,
@@ -75,9 +76,9 @@ NETWORKS = {
     "inception-v3": InceptionV3,
 }
 
-# Those that take no images of 28×28.
+# The smallest images of the networks that cannot take images of 28×28.
 SMALLEST_SIDES = {"alexnet": 63, "inception-v3": 75}
 
-# The inputs on which a network is compared, as (channels, side); by default those of MNIST and CIFAR.
+# The inputs with which a network is compared, as (channels, side); by default those of MNIST and CIFAR.
 INPUTS = {name: ((3, side),) for name, side in SMALLEST_SIDES.items()}
 DEFAULT_INPUTS = ((1, 28), (3, 32))

@@ -1,4 +1,5 @@
-"""Goal:   a built-in network is the one of its paper: PyTorch computes the same from the same parameters.
+"""Goal:   a built-in network is the one of its paper: an independent PyTorch module gives the same outputs with the same
+        parameters.
 Method: network_outputs writes a checkpoint and its outputs; the modules of networks.py load the checkpoint into the
         version of PyTorch that has the same libtorch, and must give the same outputs in evaluation mode to 1e-4,
         and the same running statistics after a pass in training mode.
@@ -21,7 +22,7 @@ TOLERANCE = 1e-4
 
 
 def read_safetensors(path):
-    """The metadata and the tensors of a file: the length of a JSON header, the header, and float32 values."""
+    """Returns the metadata and the tensors of a file, which has the length of a JSON header, the header, and float32 values."""
     content = path.read_bytes()
     (length,) = struct.unpack_from("<Q", content)
     header = json.loads(content[8:8 + length])
@@ -36,13 +37,13 @@ def read_safetensors(path):
 
 
 def distance(found, expected):
-    """The greatest difference, as a part of the greatest value where that is above 1."""
+    """Returns the largest difference, relative to the largest value if that is above 1."""
     return ((found - expected).abs().max() / expected.abs().max().clamp(min=1)).item()
 
 
 class Networks(unittest.TestCase):
     def files_of(self, name, channels, side):
-        """The checkpoint, and the passes through it."""
+        """Runs network_outputs; returns the checkpoint and the inputs and outputs of its passes."""
         with tempfile.TemporaryDirectory(prefix="syncopate-networks-") as folder:
             command = [PROGRAM, name, str(channels), str(side), str(CLASSES), folder]
             subprocess.run(command, check=True)

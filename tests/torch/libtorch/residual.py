@@ -49,7 +49,7 @@ class BasicBlock(nn.Module):
 
 
 class BottleneckV1(nn.Module):
-    """As in Gluon's model the first convolution has the stride, and the 1×1 convolutions have biases."""
+    """As in Gluon's model, the first convolution has the stride, and the 1×1 convolutions have biases."""
 
     def __init__(self, inputs, outputs, stride):
         super().__init__()
@@ -72,7 +72,7 @@ class BottleneckV1(nn.Module):
 
 
 class BottleneckV2(nn.Module):
-    """The projection, where there is one, is of the activations of the first BatchNorm."""
+    """The projection, if there is one, takes the activations of the first BatchNorm as its input."""
 
     def __init__(self, inputs, outputs, stride):
         super().__init__()
@@ -99,7 +99,7 @@ def stage(block, inputs, outputs, blocks, stride):
 
 
 class Stages(nn.Module):
-    """Four stages of blocks behind a 7×7 convolution and a pooling, by the names of torchvision."""
+    """Four stages of blocks behind a 7×7 convolution and a pooling, with the parameter names of torchvision."""
 
     def __init__(self, channels, block, depths, widths):
         super().__init__()
@@ -136,7 +136,7 @@ class Resnet50V1(Stages):
 
 
 class Resnet50V2(Stages):
-    """As in Gluon's model, BatchNorm whose scale and shift are not trained normalises the images."""
+    """As in Gluon's model, a BatchNorm whose scale and shift are not trained normalises the images."""
 
     def __init__(self, channels, side, classes):
         super().__init__(channels, BottleneckV2, (3, 4, 6, 3), (256, 512, 1024, 2048))

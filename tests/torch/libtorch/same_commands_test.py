@@ -1,5 +1,6 @@
-"""Goal:   with another libtorch only what includes its headers is compiled again; all else comes from ccache.
-Method: the commands of the build with Debian's libtorch beside those of this build. The same words give the same objects.
+"""Goal:   a build with another libtorch compiles only the sources that include its headers; ccache provides the other objects.
+Method: the test compares the compiler commands of the build with Debian's libtorch with those of this build. Equal commands
+        give equal objects.
 """
 import json
 import os
@@ -11,7 +12,7 @@ OTHER = BUILD.parent / "release"
 
 
 def commands_of(build):
-    """{object: words of its compiler}, without the folder of the build."""
+    """Returns {object: words of its compiler command}, without the path of the build folder."""
     entries = json.loads((build / "compile_commands.json").read_text())
     words = [entry["command"].replace(str(build), "BUILD").split() for entry in entries]
     return {row[row.index("-o") + 1]: row for row in words}

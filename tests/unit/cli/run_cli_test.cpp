@@ -311,7 +311,7 @@ TEST_F(RunCliTest, ResumesARunForLonger) {
               HasSubstr("--run-dir cannot change"));
   EXPECT_THAT(refusal({"train", "--resume", folder_.string()}), HasSubstr("holds no run"));
   EXPECT_THAT(refusal({"train", "--resume", run_dir + "/checkpoints/round-1.safetensors"}),
-              HasSubstr("name its run, which goes on from the newest one: --resume " + run_dir));
+              HasSubstr("which resumes from the newest checkpoint: --resume " + run_dir));
 }
 
 TEST_F(RunCliTest, CoordinatorTakesTheOptionsOfTrainAndAnAddress) {

@@ -380,7 +380,7 @@ TEST(CompressionText, IsReadAndRefused) {
 TEST(CompressionText, IsMadeFromTheCodecs) {
   EXPECT_THAT(compression_names(), testing::ElementsAre("none", "bf16", "fp16", "int8", "onebit"));
   EXPECT_EQ(parametrised_compressions(), "topk:RATIO");
-  EXPECT_EQ(compression_help(), "topk: the greatest, RATIO of them in (0, 1]");
+  EXPECT_EQ(compression_help(), "topk: the greatest values, a RATIO of them in (0, 1]");
   EXPECT_TRUE(is_parametrised_compression("topk:0.5"));
   EXPECT_FALSE(is_parametrised_compression("int8"));
 }

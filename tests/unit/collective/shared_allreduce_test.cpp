@@ -274,8 +274,8 @@ TEST(SharedAllreduce, RefusesVectorsOfUnequalLength) {
     }
     return "";
   });
-  EXPECT_EQ(refused[0], "an allreduce of 10 values, of which worker 1 has 11");
-  EXPECT_EQ(refused[1], "an allreduce of 11 values, of which worker 0 has 10");
+  EXPECT_EQ(refused[0], "an allreduce of 10 values, but worker 1 passes 11");
+  EXPECT_EQ(refused[1], "an allreduce of 11 values, but worker 0 passes 10");
 }
 
 }  // namespace

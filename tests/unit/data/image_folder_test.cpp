@@ -325,7 +325,7 @@ TEST_F(Folder, ShowsTheFirstFaultsOfManyAndTheirNumber) {
   write_into(folder_ / "test/dog/d.png", plain_png(2, 2, {1}));
   LogCapture log;
   EXPECT_EQ(refusal(), fmt::format("{}: expected images without a fault, found 24 faults, of which "
-                                   "the first 20 stand above; mend or remove each",
+                                   "the first 20 are logged above; mend or remove each",
                                    folder_.path().string()));
   const std::string lines = log.text();
   EXPECT_EQ(std::ranges::count(lines, '\n'), 20);

@@ -355,9 +355,9 @@ TEST(UpdateRule, RefusesTheStateOfAnotherAndKeepsItsOwn) {
     rule->load(longer);
   } catch (const DataError& error) {
     EXPECT_STREQ(error.what(),
-                 "state of adam does not fit: expected the like of exp_avg of 3 values, exp_avg_sq "
+                 "state of adam does not fit: expected state like exp_avg of 3 values, exp_avg_sq "
                  "of 3 values, step 1; found exp_avg of 3 values, exp_avg_sq of 4 values, step 1; "
-                 "take the network and the optimizer that it was saved with");
+                 "use the network and the optimizer that it was saved with");
   }
 }
 

@@ -107,7 +107,7 @@ TEST(Recorder, SaysOnceThatTheModelIsLostAndInTheSummary) {
   }
   const std::string text =
       "the parameters at round 12 are not finite, so no checkpoint is written; the last finite one "
-      "is that of round 8: go on from it by --resume with a lower --learning-rate";
+      "is that of round 8: continue from it by --resume with a lower --learning-rate";
   ASSERT_EQ(recording.events.size(), 1U);
   EXPECT_EQ(recording.events.front(), (Json{{"event", "note"}, {"text", text}}));
   EXPECT_EQ(recording.summary().at("lost_model"),

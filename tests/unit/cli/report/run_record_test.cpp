@@ -207,7 +207,7 @@ TEST(RunListTest, AComparisonWithoutItsRunsHasTheirFigures) {
   const auto other = study_of(read_runs({made.root()}), {.target = 0.75});
   EXPECT_FALSE(other[0].groups.at(0).figures.time_to_target);
   EXPECT_THAT(other[0].groups.at(0).runs.at(0).notes,
-              testing::Contains(HasSubstr("times to accuracy 0.7 alone; those to 0.75 need")));
+              testing::Contains(HasSubstr("only times to accuracy 0.7; times to 0.75 need")));
 }
 
 TEST(RunListTest, AComparisonThatHasNotEndedHasAllItsRuns) {

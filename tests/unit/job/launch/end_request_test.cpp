@@ -53,7 +53,7 @@ TEST(EndRequest, NamesItsRequester) {
   EXPECT_EQ(requester_after([](pid_t process) { request_end_of(process, SIGTERM); }), "SIGTERM");
   EXPECT_EQ(requester_after([](pid_t process) { request_end_of(process, SIGHUP); }), "SIGHUP");
   EXPECT_EQ(requester_after([](pid_t process) { request_end_of(process, 0); }),
-            "the end of what reads its output");
+            "the end of the process that reads its output");
   EXPECT_EQ(requester_after([](pid_t process) { ::kill(process, SIGTERM); }),
             fmt::format("SIGTERM from process {}", ::getpid()));
 }

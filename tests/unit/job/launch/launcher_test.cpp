@@ -91,8 +91,8 @@ TEST(Launcher, OnSeveralHostsIsRefusedAtOnceWhereItSaysSo) {
   EXPECT_EQ(refusal(plain), "");
   EXPECT_EQ(refusal(joined(torchrun, {{"LOCAL_WORLD_SIZE", "2"}})), "");
   EXPECT_EQ(refusal(joined(torchrun, {{"LOCAL_WORLD_SIZE", "1"}})),
-            "torchrun has started 1 of 2 ranks on this host, and these ranks find each other on "
-            "one host alone: use one");
+            "torchrun has started 1 of 2 ranks on this host, but these ranks find each other only "
+            "on one host: use one");
   EXPECT_THAT(refusal(joined(plain, {{"LOCAL_WORLD_SIZE", "1"}})), HasSubstr("1 of 2 ranks"));
   EXPECT_THAT(refusal(joined(open_mpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}})),
               HasSubstr("3 of 5 ranks"));

@@ -96,7 +96,7 @@ TEST(CheckConfig, NbssgdReducesByAnAllreduceOrAServer) {
   EXPECT_NO_THROW(check_config(config));
   set(config, "aggregate", "tree");
   EXPECT_EQ(refusal([&] { check_config(config); }),
-            "commit racy updates shared memory, or the model of a server by aggregate server; "
+            "commit racy updates shared memory, or a server's model with aggregate server; "
             "found aggregate tree; leave it out");
 }
 
