@@ -465,11 +465,18 @@ SYNCOPATE_API syncopate_status syncopate_training_step(syncopate_training *train
  * of several processes. */
 SYNCOPATE_API syncopate_status syncopate_training_step_alone(syncopate_training *training, uint32_t samples, int finite);
 
-/* Adopts the replicas' current values. All workers call it between two steps, after their programs have given all
- * replicas the same parameters and buffers, such as those of an earlier moment; training continues from them.
- * Optimizers keep their states; a momentum over rounds restarts. No worker may have samples that the others have not
- * received: if workers take their own steps, all of them first take some steps without samples, whose rounds are the
- * last before this call. Errors: those of syncopate_training_step. */
+/* Waits until every worker has called it, even after different numbers of steps: before a test, a checkpoint or another
+ * call of all workers in the middle of training. All workers call it between two steps. While it waits, this worker
+ * takes part in the rounds of the others without samples. All replicas are equal afterwards, except in `local`,
+ * `downpour`, `easgd` and `nbssgd` with `commit` `racy`, where each worker keeps its own. Gradients do not change.
+ * `place` is a name for this call, the same on all workers. Errors: those of syncopate_training_step;
+ * SYNCOPATE_CONFIG_ERROR if workers pass different names. */
+SYNCOPATE_API syncopate_status syncopate_training_align(syncopate_training *training, const char *place);
+
+/* Adopts the replicas' current values. All workers call it after syncopate_training_align, without a step in between,
+ * when their programs have given all replicas the same parameters and buffers, such as those of an earlier moment;
+ * training continues from them. Optimizers keep their states; a momentum over rounds restarts. Errors: those of
+ * syncopate_training_step. */
 SYNCOPATE_API syncopate_status syncopate_training_take_replica(syncopate_training *training);
 
 /* Ends this worker's steps and waits for the loops of all workers. The replica then holds the job's model. Errors: the

@@ -147,6 +147,9 @@ class OwnTraining {
     step.store();
   }
 
+  /// Waits until every worker has called it.
+  void align() { workers_.barrier(); }
+
   /// Waits for the loops of all workers.
   void finish() {
     if (!std::exchange(finished_, true)) {

@@ -257,6 +257,21 @@ class DistributedOptimizer {
   /// for a number other than that of `expect`, or a gradient that was changed after its pass.
   void step(std::int64_t samples);
 
+  /// Waits until every worker has called it, even after different numbers of steps: before a test,
+  /// a checkpoint or another call of all workers in the middle of training, such as after an epoch.
+  /// While it waits, this worker takes part in the rounds of the others without samples. All
+  /// modules are equal afterwards, except in `local`, `downpour`, `easgd` and `nbssgd` with
+  /// `commit` `racy`, where each worker keeps its own. Gradients do not change, so it may be called
+  /// between the passes of a step, but with option overlap on only before the first one.
+  /// `place`: a name for this call, the same on all workers.
+  /// Errors: those of `step`; ConfigError if workers pass different names.
+  void align(const std::string& place = "align") {
+    replica_->collect();
+    const std::vector<std::uint8_t> gradients = replica_->gradient_flags();
+    training_.align(place);
+    replica_->use_gradients(gradients.data());
+  }
+
   /// Ends this worker's steps and waits for the loops of all workers. The module then holds the
   /// job's model, with the steps of all workers. Errors: the error that ended the job.
   void finish() {

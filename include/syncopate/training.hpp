@@ -119,6 +119,21 @@ class Training {
     }
   }
 
+  /// Waits until every worker has called it, even after different numbers of steps: before a test,
+  /// a checkpoint or another call of all workers in the middle of training. While it waits, this
+  /// worker takes part in the rounds of the others without samples. All replicas are equal
+  /// afterwards, except in `local`, `downpour`, `easgd` and `nbssgd` with `commit` `racy`, where
+  /// each worker keeps its own. Gradients do not change. With a scheme of the program it only
+  /// waits. `place`: a name for this call, the same on all workers.
+  /// Errors: those of `step`; ConfigError if workers pass different names.
+  void align(const std::string& place = "align") {
+    if (own_) {
+      own_->align();
+    } else {
+      check(syncopate_training_align(training_, place.c_str()));
+    }
+  }
+
   /// Ends this worker's steps and waits for the loops of all workers. The replica then holds the
   /// job's model.
   /// Errors: the error that ended the job.

@@ -66,7 +66,7 @@ void NbssgdRounds::add(std::span<const float> gradient, const GradientSet& tenso
     info_.paused = facts.paused;
     info_.requests.stop |= facts.requests.stop;
     info_.requests.checkpoint |= facts.requests.checkpoint;
-    info_.requests.left |= facts.requests.left;
+    info_.requests.place = facts.requests.place;
     if (facts.last) {
       drain_.stop();
     }

@@ -17,21 +17,34 @@
 
 namespace syncopate {
 
+/// A place at which a worker waits for all others: the end of its loop, or a call that it makes
+/// there for the `number`-th time in its job (`WorkerSession::align`).
+struct WaitingPlace {
+  std::uint16_t number = 0;  ///< 0: nowhere
+  std::uint16_t name = 0;    ///< a checksum of the name that the program gives the place
+
+  static constexpr WaitingPlace end_of_loop() { return {.number = 0xFFFF, .name = 0}; }
+  explicit operator bool() const { return number != 0; }
+
+  friend bool operator==(const WaitingPlace&, const WaitingPlace&) = default;
+};
+
 /// The actions that a worker requests at the next synchronization round. A request of one worker
-/// holds for all workers, except `left`.
+/// holds for all workers, except `place`.
 struct StepRequests {
   bool stop = false;        ///< end training after this round
   bool evaluate = false;    ///< hand a snapshot to the evaluator after this round
   bool checkpoint = false;  ///< write a checkpoint after this round
-  /// This worker takes no further steps. Once every worker has requested it, training ends after
-  /// this round.
-  bool left = false;
+  /// The place in its program at which this worker waits for all others, without samples; none: it
+  /// takes further steps. Agreed once every worker waits at the same place.
+  WaitingPlace place{};
 
-  void merge(const StepRequests& other) {
-    stop |= other.stop;
-    evaluate |= other.evaluate;
-    checkpoint |= other.checkpoint;
-    left |= other.left;
+  /// Adds the requests of a later step.
+  void merge(const StepRequests& later) {
+    stop |= later.stop;
+    evaluate |= later.evaluate;
+    checkpoint |= later.checkpoint;
+    place = later.place;
   }
 
   friend bool operator==(const StepRequests&, const StepRequests&) = default;
@@ -84,6 +97,9 @@ struct SyncRound {
   Duration paused{};          ///< to subtract from this worker's training clock
   StepRequests agreed{};
   GradientSet gradients{};  ///< the union over workers with samples, if they share gradients
+  /// A worker that waits at another place than this one, although all workers wait for the others
+  /// in the same call by number: their programs have gone apart.
+  std::optional<Rank> elsewhere{};
   /// Samples that this worker computed after it had contributed. They are not among `samples`.
   std::uint64_t own_since = 0;
   /// This worker's contribution to the round. Empty: all its work since its previous round. It is
@@ -95,6 +111,9 @@ struct SyncRound {
   void add_work_of(const SyncRound& earlier) {
     samples += earlier.samples;
     loss_sum += earlier.loss_sum;
+    if (!agreed.place) {
+      agreed.place = earlier.agreed.place;
+    }
     own->steps += earlier.own->steps;
     own->samples += earlier.own->samples;
   }
@@ -198,6 +217,10 @@ class Scheme {
   /// parameters and buffers: training continues from these. No synchronization with samples is
   /// under way. Optimizers keep their states. Errors: as `after_backward`.
   virtual void take_replica(Replica& /*replica*/, const AllWorkers& /*workers*/) {}
+
+  /// Called before a pause in which this worker takes no step: it holds no other worker up until
+  /// its next one. For schemes in which workers wait for steps of others outside of rounds.
+  virtual void rest() {}
 
   /// Bytes of values and replies that this worker received, as far as a scheme counts them.
   virtual std::uint64_t bytes_received() const { return 0; }

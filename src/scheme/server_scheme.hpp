@@ -40,6 +40,7 @@ class ServerScheme : public Scheme {
     return std::nullopt;
   }
   void take_replica(Replica& replica, const AllWorkers& workers) override;
+  void rest() override { server_.rest(); }
   void take_model(Replica& replica) override {
     server_.take_model(replica.view(ReplicaVector::params), replica.view(ReplicaVector::buffers));
     replica.store(ReplicaVector::params);

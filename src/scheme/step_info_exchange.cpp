@@ -12,10 +12,10 @@
 namespace syncopate {
 namespace {
 
-/// Wire format of a step info: u64 samples, f64 loss sum, i64 pause in ns, 6 flags (stop, evaluate,
-/// checkpoint, ready, left, has buffers), 2 zeros, i64 duration in ns, f64 weight, f64 progress,
-/// f64 learning rate, u32 checksum of settings, 4 zeros, then a bit for each tensor that may be
-/// without a gradient.
+/// Wire format of a step info: u64 samples, f64 loss sum, i64 pause in ns, 5 flags (stop, evaluate,
+/// checkpoint, ready, has buffers), 3 zeros, i64 duration in ns, f64 weight, f64 progress, f64
+/// learning rate, u32 checksum of settings, u16 number and u16 name of a place, then a bit for each
+/// tensor that may be without a gradient.
 constexpr std::size_t fixed_bytes = 72;
 
 std::size_t bytes_of(const StepInfo& info) {
@@ -32,15 +32,15 @@ std::vector<std::byte> pack(const StepInfo& info) {
       .put(info.requests.evaluate)
       .put(info.requests.checkpoint)
       .put(info.ready)
-      .put(info.requests.left)
       .put(info.has_buffers)
-      .put_zeros(2)
+      .put_zeros(3)
       .put(std::int64_t{info.took.count()})
       .put(info.weight)
       .put(info.progress)
       .put(info.settings.learning_rate)
       .put(info.settings.checksum)
-      .put_zeros(4)
+      .put(info.requests.place.number)
+      .put(info.requests.place.name)
       .put_bytes(info.gradients.packed());
   return bytes;
 }
@@ -55,16 +55,38 @@ StepInfo unpack(std::span<const std::byte> bytes, std::size_t tensors) {
   info.requests.evaluate = reader.take<bool>();
   info.requests.checkpoint = reader.take<bool>();
   info.ready = reader.take<bool>();
-  info.requests.left = reader.take<bool>();
   info.has_buffers = reader.take<bool>();
-  reader.skip(2);
+  reader.skip(3);
   info.took = Duration(reader.take<std::int64_t>());
   info.weight = reader.take<double>();
   info.progress = reader.take<double>();
   info.settings.learning_rate = reader.take<double>();
   info.settings.checksum = reader.take<std::uint32_t>();
+  info.requests.place.number = reader.take<std::uint16_t>();
+  info.requests.place.name = reader.take<std::uint16_t>();
   info.gradients = GradientSet(tensors, bytes.subspan(fixed_bytes));
   return info;
+}
+
+/// The place at which all workers wait, if they do.
+WaitingPlace common_place(const std::vector<StepInfo>& infos) {
+  const WaitingPlace first = infos.front().requests.place;
+  const bool is_common = std::ranges::all_of(
+      infos, [&](const StepInfo& info) { return info.requests.place == first; });
+  return is_common ? first : WaitingPlace{};
+}
+
+/// The first worker that makes the same call as this one, by its number, at another place. Empty
+/// unless all workers wait in that call.
+std::optional<Rank> first_elsewhere(const std::vector<StepInfo>& infos, const StepInfo& mine) {
+  const WaitingPlace own = mine.requests.place;
+  const bool all_wait = std::ranges::all_of(
+      infos, [&](const StepInfo& info) { return own && info.requests.place.number == own.number; });
+  const auto other =
+      std::ranges::find_if(infos, [&](const StepInfo& info) { return info.requests.place != own; });
+  return all_wait && other != infos.end()
+             ? std::optional(Rank{static_cast<std::uint32_t>(other - infos.begin())})
+             : std::nullopt;
 }
 
 }  // namespace
@@ -88,6 +110,7 @@ RoundInfo exchange_step_info(Group& group, const StepInfo& mine) {
     round_info.infos.push_back(unpack(each, mine.gradients.tensors()));
   }
   round_info.sync_round = combine_step_infos(round_info.infos);
+  round_info.sync_round.elsewhere = first_elsewhere(round_info.infos, mine);
   const Duration pause_of_others = round_info.sync_round.paused - mine.paused;
   round_info.waited = std::max(Duration::zero(), group.world().now() - start - pause_of_others);
   return round_info;
@@ -105,9 +128,8 @@ SyncRound combine_step_infos(const std::vector<StepInfo>& infos) {
       sync_round.gradients.add(info.gradients);
     }
   }
-  sync_round.agreed.left = false;
-  sync_round.agreed.stop |=
-      std::ranges::all_of(infos, [](const StepInfo& info) { return info.requests.left; });
+  sync_round.agreed.place = common_place(infos);
+  sync_round.agreed.stop |= sync_round.agreed.place == WaitingPlace::end_of_loop();
   return sync_round;
 }
 

@@ -48,7 +48,7 @@ RoundInfo exchange_step_info(Group& group, const StepInfo& mine);
 
 /// The round that follows from the step infos, of one worker or more: total samples and loss, the
 /// longest pause, the union of all requests, and the union of the gradient sets of workers with a
-/// weight; training ends if all workers have left. Pure.
+/// weight; training ends if all workers wait at the ends of their loops. Pure.
 SyncRound combine_step_infos(const std::vector<StepInfo>& infos);
 
 /// Refuses workers whose next step, with the same gradient, would not be the same: their replicas

@@ -108,6 +108,13 @@ std::vector<Rank> BackupSteps::on_gone(Rank worker) {
   return close_if_complete();
 }
 
+void BackupSteps::on_return(Rank worker) {
+  gone_.erase(worker);
+  if (options_.first_shard) {
+    admission_.restore(worker);
+  }
+}
+
 std::vector<Rank> BackupSteps::on_admitted(std::uint64_t step, std::span<const Rank> workers) {
   verdicts_[step] = {workers.begin(), workers.end()};
   return close_if_complete();

@@ -45,6 +45,8 @@ class BackupAdmission {
   /// Opens the next step. Errors: InternalError, unless `closes()`.
   void close();
   void remove(Rank worker);
+  /// A removed worker is back.
+  void restore(Rank worker) { workers_.at(worker.value).present = true; }
 
   /// The open step, counted from 0.
   Step step() const { return step_; }
@@ -78,6 +80,8 @@ class BackupSteps : public Consistency {
 
   std::vector<Rank> on_request(Rank worker, bool push, bool pull) override;
   std::vector<Rank> on_gone(Rank worker) override;
+  std::vector<Rank> on_rest(Rank worker) override { return on_gone(worker); }
+  void on_return(Rank worker) override;
   std::vector<Rank> on_admitted(std::uint64_t step, std::span<const Rank> workers) override;
   std::vector<Rank> waited_for(Rank worker) const override;
   void on_resumed() override;

@@ -27,6 +27,11 @@ class Consistency {
   virtual std::vector<Rank> on_request(Rank worker, bool push, bool pull) = 0;
   /// A worker has left or died. Returns the workers to answer now.
   virtual std::vector<Rank> on_gone(Rank worker) = 0;
+  /// A worker takes no step for a while, and does not hold others up. It has no request under way.
+  /// Returns the workers to answer now.
+  virtual std::vector<Rank> on_rest(Rank /*worker*/) { return {}; }
+  /// Called before the first request of a worker that has rested.
+  virtual void on_return(Rank /*worker*/) {}
   /// Shard 0 has decided that the gradients of `workers` make up `step`. Returns the workers to
   /// answer now.
   virtual std::vector<Rank> on_admitted(std::uint64_t step, std::span<const Rank> workers);

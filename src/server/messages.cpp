@@ -99,7 +99,7 @@ Request decode_request(std::span<const std::byte> bytes) {
   request.push_offset = place_in(reader.take<std::uint64_t>());
   request.pull_offset = place_in(reader.take<std::uint64_t>());
   request.weight = reader.take<float>();
-  request.kind = kind_in(reader.take<std::uint8_t>(), Request::Kind::model, "request");
+  request.kind = kind_in(reader.take<std::uint8_t>(), Request::Kind::rest, "request");
   request.push = reader.take<bool>();
   request.pull = reader.take<bool>();
   reader.skip(1);

@@ -27,6 +27,7 @@ struct Request {
     collect = 6,  ///< from shard 0 to the others: asks for the state of the shard
     finish = 7,   ///< from shard 0 to the others: it has asked for the last state
     model = 8,    ///< after `leave`: asks for parameters, and the mean of all buffers
+    rest = 9,     ///< the worker holds nobody up until its next `work`, whenever that comes
   };
 
   Kind kind = Kind::work;

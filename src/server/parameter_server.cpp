@@ -131,6 +131,7 @@ void ParameterServer::handle_worker(Rank worker, const Request& request) {
       case Request::Kind::upload: return upload(worker);
       case Request::Kind::start: return start(worker);
       case Request::Kind::work: return work(worker, request);
+      case Request::Kind::rest: return rest(worker);
       case Request::Kind::leave: return leave(worker, request.pull);
       case Request::Kind::model: return send_model(worker);
       default: break;
@@ -176,6 +177,9 @@ void ParameterServer::answer_start(Rank worker) {
 }
 
 void ParameterServer::work(Rank worker, const Request& request) {
+  if (resting_.erase(worker) > 0) {
+    consistency_.on_return(worker);
+  }
   connection(worker).begin(request);
   // A worker that was resumed from an older moment than this shard repeats pushes that are in the
   // model already.
@@ -194,6 +198,12 @@ void ParameterServer::work(Rank worker, const Request& request) {
   answer(released);
   if (std::find(released.begin(), released.end(), worker) == released.end()) {
     send_held(worker);
+  }
+}
+
+void ParameterServer::rest(Rank worker) {
+  if (resting_.insert(worker).second) {
+    answer(consistency_.on_rest(worker));
   }
 }
 

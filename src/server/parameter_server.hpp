@@ -78,6 +78,7 @@ class ParameterServer {
   void upload(Rank worker);
   void start(Rank worker);
   void work(Rank worker, const Request& request);
+  void rest(Rank worker);
   void leave(Rank worker, bool takes_model);
   void send_model(Rank worker);
   void answer(const std::vector<Rank>& workers);
@@ -97,6 +98,7 @@ class ParameterServer {
   std::deque<Message> requests_;
   std::set<Rank> starting_;  ///< they wait for a model
   std::set<Rank> started_;
+  std::set<Rank> resting_;
   std::set<Rank> gone_;
   std::set<Rank> taking_;     ///< gone, but will still ask for the model
   std::set<NodeId> ignored_;  ///< nodes whose requests are dropped

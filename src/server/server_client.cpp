@@ -96,6 +96,13 @@ void ServerClient::leave() {
   }
 }
 
+void ServerClient::rest() {
+  await_owed();
+  for (const NodeId shard : options_.servers) {
+    send(shard, {.kind = Request::Kind::rest});
+  }
+}
+
 template <class Value>
 std::span<Value> ServerClient::part_of(std::span<Value> values, std::size_t shard) const {
   return part(values, range_of_shard(values.size(), static_cast<std::uint32_t>(shard),

@@ -69,6 +69,8 @@ class ServerClient {
     return feedback_ ? feedback_->stats() : CompressionStats{};
   }
 
+  /// This worker holds no other one up until its next call of `work`.
+  void rest();
   /// Leaves the shards, after this worker's last push.
   void leave();
   /// Once all workers have left: downloads the parameters, and the mean of all buffers. Errors:

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/errors.hpp"
 
 namespace syncopate {
@@ -28,6 +30,11 @@ void SspTable::finished(Rank worker) {
 
 void SspTable::remove(Rank worker) {
   present_[checked(worker)] = false;
+}
+
+void SspTable::restore(Rank worker) {
+  clocks_.at(worker.value) = *std::ranges::max_element(clocks_);
+  present_[worker.value] = true;
 }
 
 bool SspTable::present(Rank worker) const {

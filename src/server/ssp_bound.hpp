@@ -17,7 +17,8 @@ namespace syncopate {
 /// ≤ c − slack − 1 visible, that is, once every worker present has come to c − slack.
 ///
 /// Invariant: max(clocks) − min(clocks) ≤ slack + 1 over those present, if no worker starts
-///            without permission. Permission stays valid: clocks only grow, and workers only leave.
+///            without permission. Permission stays valid: clocks only grow, and a worker that comes
+///            back has the greatest.
 /// Liveness:  the slowest worker may always start.
 /// Thread:    one at a time.
 /// Errors:    InternalError if a worker is not present.
@@ -36,6 +37,8 @@ class SspTable {
   void finished(Rank worker);
   /// A worker that left or died no longer holds others up. Others may start now.
   void remove(Rank worker);
+  /// A removed worker is back. Its clock is that of the fastest, so that it holds nobody up.
+  void restore(Rank worker);
 
   bool present(Rank worker) const;
   std::uint64_t clock(Rank worker) const { return clocks_[checked(worker)]; }
@@ -58,6 +61,8 @@ class SspBound : public Consistency {
 
   std::vector<Rank> on_request(Rank worker, bool push, bool pull) override;
   std::vector<Rank> on_gone(Rank worker) override;
+  std::vector<Rank> on_rest(Rank worker) override { return on_gone(worker); }
+  void on_return(Rank worker) override { table_.restore(worker); }
   std::vector<Rank> waited_for(Rank worker) const override;
   void on_resumed() override;
 

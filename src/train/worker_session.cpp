@@ -1,11 +1,14 @@
 #include "train/worker_session.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <span>
 #include <utility>
 
+#include "base/errors.hpp"
 #include "base/log.hpp"
 #include "kernels/reduce.hpp"
 #include "scheme/scheme_spec.hpp"
@@ -13,10 +16,6 @@
 
 namespace syncopate {
 namespace {
-
-/// The time between two steps without samples, of a worker whose loop has ended: it delays none of
-/// the others, which compute, and leaves them its core.
-constexpr Duration lingering = std::chrono::milliseconds(20);
 
 /// In batches of fewer samples, BatchNorm's mean and variance are poor estimates of those of the
 /// data.
@@ -235,24 +234,6 @@ void WorkerSession::finish() {
   link_.leave(leave);
 }
 
-/// A program's loop may end before those of the others, which need this worker in their rounds.
-void WorkerSession::take_steps_without_samples() {
-  loop_has_ended_ = true;
-  if (policy_->rules().stops_at_once) {
-    return;
-  }
-  while (!done_) {
-    begin();
-    compute(batch_size_);
-    replica_.discard_gradient();
-    if (GradientSink* const receiver = sink(0)) {
-      receiver->ready(0, replica_.view(ReplicaVector::grads).size());
-    }
-    world_.sleep_for(lingering);
-    end({});
-  }
-}
-
 void WorkerSession::contribute_rest() {
   const auto act_on_last = [&](const std::optional<SyncRound>& last) {
     if (last) {
@@ -363,7 +344,7 @@ StepRequests WorkerSession::requests() {
   StepRequests requests{.checkpoint = checkpoint_due()};
   requests.evaluate = policy_->rules().agrees_on_evaluations && evaluation_due();
   requests.stop = is_complete() || is_out_of_time() || link_.stop_reason().has_value();
-  requests.left = loop_has_ended_;
+  requests.place = place_;
   return requests;
 }
 
@@ -413,7 +394,9 @@ void WorkerSession::count_time(const Spent& spent, Duration held, std::uint32_t 
 void WorkerSession::act_on(const SyncRound& sync_round) {
   const OwnContribution own = sync_round.own.value_or(pending_);
   count_round(sync_round);
-  done_ = sync_round.agreed.stop || sync_round.agreed.left;
+  done_ = sync_round.agreed.stop;
+  place_is_agreed_ |= place_ && sync_round.agreed.place == place_;
+  elsewhere_ = sync_round.elsewhere;
   report_.progress(progress_, epoch());
   report_.aggregate(scheme_->aggregate());
   report_.log({.samples = sync_round.samples, .own = own, .learning_rate = learning_rate_});

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "checkpoint/snapshot.hpp"
 #include "membership/member_link.hpp"
@@ -29,7 +30,8 @@ namespace syncopate {
 ///
 /// Order:   `start`; for each step `begin`, `compute`, at most one `sink`, and `end`, until
 ///          `is_done`; then `finish`. A program's loop may end earlier: `finish` then takes steps
-///          without samples until the loops of all workers have ended.
+///          without samples until the loops of all workers have ended. A program may call `align`
+///          and `take_replica` after `compute`, and then goes on with the same step.
 /// Thread:  one at a time. The calls block while they wait for other workers.
 /// Errors:  of all calls: the error that ended the job. The caller passes it to `MemberLink::fail`,
 ///          and does not use the session any more.
@@ -75,6 +77,12 @@ class WorkerSession {
   /// Errors: also NotFinite; DataError if a checkpoint cannot be written.
   std::optional<Duration> end(PassResult pass, const DataPosition& position = {});
 
+  /// Between two steps: waits until every worker has called it, even after different numbers of
+  /// steps. Meanwhile this worker takes part in the rounds of the others without samples, and holds
+  /// none of them up. Afterwards all replicas are equal, unless the scheme leaves each worker its
+  /// own. Gradients stay. `name`: of the place in the program, the same on all workers.
+  /// Errors: also ConfigError if workers pass different names.
+  void align(const std::string& name);
   /// Between two steps: the caller has given the replica the same parameters and buffers as the
   /// callers of all other workers.
   void take_replica();
@@ -96,7 +104,6 @@ class WorkerSession {
  private:
   // The loop.
   Outcome synchronize(const PassResult& pass, const StepRequests& requests);
-  void take_steps_without_samples();
   void contribute_rest();
   void await_others();
   void report_if_complete();
@@ -120,6 +127,14 @@ class WorkerSession {
   bool is_complete() const { return policy_->is_complete(standing()); }
   bool is_out_of_time() const;
   PeriodicTrigger::Moment moment() const;
+
+  // Steps without samples: session_alignment.cpp.
+  void step_without_samples();
+  void throw_if_interrupted();
+  void take_steps_without_samples();
+  void wait_in_rounds(WaitingPlace place, const std::string& name);
+  void wait_outside_of_rounds(WaitingPlace place, const std::string& name);
+  [[noreturn]] void refuse_place(const std::string& name, Rank other) const;
 
   // Snapshots and checkpoints: session_saves.cpp.
   void save_first();
@@ -167,13 +182,17 @@ class WorkerSession {
 
   TrainingProgress progress_;
   DataPosition position_;                ///< in the data, after the last step
+  TimePoint asked_{};                    ///< whether the program is interrupted
   TimePoint data_begun_{};               ///< the wait for the batch of this step
   double learning_rate_ = 0;             ///< of this step
   OwnContribution pending_{};            ///< of this worker, since its last synchronization
   std::optional<std::uint64_t> tested_;  ///< the round of the last snapshot
   std::uint64_t saved_;                  ///< the round of the last checkpoint; 0 before the first
   Duration paused_{};                    ///< off the training clock since the last synchronization
-  bool loop_has_ended_ = false;          ///< a program's: this worker takes steps without samples
+  WaitingPlace place_;             ///< at which this worker takes steps without samples; or none
+  bool place_is_agreed_ = false;   ///< every worker waits there
+  std::optional<Rank> elsewhere_;  ///< a worker that waits elsewhere
+  std::uint16_t alignments_ = 0;   ///< calls of `align` so far
   bool done_ = false;
   bool reported_complete_ = false;
   bool reported_out_of_time_ = false;

@@ -1,7 +1,7 @@
-// Goal:   every network takes images of its smallest size and of 28 and 32 pixels where it can,
-//         gives one output a class, and trains: each parameter gets a gradient, and a few steps
-//         lower the loss of a batch.
-// Method: small batches of noise with fixed seeds, in evaluation mode, and through a replica.
+// Goal:   every network accepts images of its smallest size, and of 28 and 32 pixels if these are
+//         not smaller, gives one output per class, and trains: each parameter gets a gradient, and
+//         a few steps lower the loss of a batch.
+// Method: small batches of noise with fixed seeds, in evaluation mode and through a replica.
 
 #include <gtest/gtest.h>
 
@@ -41,9 +41,9 @@ TEST_P(EveryNetwork, GivesOneOutputPerClassAndLeavesItsInputAlone) {
   }
 }
 
-/// A rate that lowers the loss of eight images of noise within a few steps.
+/// Returns a learning rate that lowers the loss of eight images of noise within a few steps.
 double rate_for(std::string_view network) {
-  if (network == "alexnet") return 0.1;  // without BatchNorm, gradients begin small
+  if (network == "alexnet") return 0.1;  // without BatchNorm, gradients are small at first
   if (network == "resnet50-v1") return 0.003;
   return network == "inception-v3" ? 0.01 : 0.03;
 }

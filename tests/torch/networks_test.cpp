@@ -1,6 +1,6 @@
 // Goal:   the networks are the published ones, and their figures are right.
-// Method: parameters and multiply-adds computed by hand, layer by layer; outputs by shape; inputs
-//         that a network cannot take.
+// Method: the test compares parameters and multiply-adds with values computed by hand, layer by
+//         layer, and the shapes of outputs; a network refuses inputs that it cannot take.
 
 #include "job/spec/networks.hpp"
 
@@ -53,7 +53,7 @@ TEST(Networks, HaveResnet18sFigures) {
   const NetworkFacts facts = network_facts({.name = "resnet18-v1", .input = fashion});
   EXPECT_EQ(facts.parameters, 11175370U);
   EXPECT_EQ(facts.buffers, 2U * (5 * 64 + 5 * 128 + 5 * 256 + 5 * 512));
-  // Outputs of 14×14 behind the stem, then 7×7, 4×4, 2×2 and 1×1.
+  // The stem has outputs of 14×14; the pooling and the stages have 7×7, 4×4, 2×2 and 1×1.
   const std::uint64_t stem = 14 * 14 * 64 * 49;
   const std::uint64_t stage1 = 4 * (7 * 7 * 64 * 64 * 9);
   const std::uint64_t stage2 = 4 * 4 * 128 * (64 * 9 + 3 * 128 * 9 + 64);
@@ -74,12 +74,12 @@ TEST(Networks, HaveResnet9sFigures) {
 
 struct Published {
   std::string_view name;
-  std::uint64_t values;  ///< of Gluon's file: parameters, running means and variances
+  std::uint64_t values;  ///< in Gluon's file: parameters, running means and variances
   std::uint64_t multiply_adds;
 };
 
-/// Multiply-adds as the papers have them: 569 million of MobileNet, 300 of MobileNetV2, whose first
-/// block takes 13 more here; 3.86 billion of ResNet-50.
+/// The papers state these multiply-adds: 569 million for MobileNet; 300 million for MobileNetV2,
+/// whose first block needs 13 million more here; 3.86 billion for ResNet-50.
 constexpr Published published[] = {
     {"alexnet", 61100840, 714188480},       {"resnet18-v1", 11699112, 1814073344},
     {"resnet50-v1", 25629032, 3857973248},  {"resnet50-v2", 25595060, 4089184256},
@@ -131,7 +131,7 @@ TEST(Networks, RefuseWhatTheyCannotTake) {
             "resnet18-v1 for 1x28x28 inputs and 0 classes: expected none to be 0");
 }
 
-/// Convolutions of other kinds, and products without a layer.
+/// A network with a grouped and a transposed convolution, and a matrix product outside a layer.
 struct Oddities : torch::nn::Module {
   Oddities()
       : grouped(register_module("grouped",

@@ -1,7 +1,6 @@
 // Goal:   an optimizer that restores an OptimizerState continues bit for bit as the saved one. The
 //         state of another kind of optimizer is refused and changes nothing.
-// Method: two replicas, one of which continues from the state of the other, for each rule and
-//         variant.
+// Method: for each rule and variant, one of two replicas continues from the state of the other.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,14 +54,15 @@ void train(Replica& replica, std::uint64_t from, std::uint64_t to) {
 
 class StateOf : public testing::TestWithParam<Rule> {
  protected:
-  /// A replica that has done `steps` steps and then stopped, its state taken over by another.
+  /// Trains a replica for `steps` steps and loads its state into another one. Expects that both
+  /// continue with the same bits.
   void expect_same_continuation(std::uint64_t steps) {
     Watched<Tiny> stopped({.make_optimizer = GetParam().make});
     Watched<Tiny> resumed({.make_optimizer = GetParam().make});
     stopped.replica.initialise(1);
     resumed.replica.initialise(2);
     train(stopped.replica, 0, steps);
-    train(resumed.replica, 10, 12);  // what it remembers of this has to go
+    train(resumed.replica, 10, 12);  // the loaded state must replace the state of these steps
     for (const ReplicaVector which : {ReplicaVector::params, ReplicaVector::buffers}) {
       std::ranges::copy(stopped.replica.view(which), resumed.replica.view(which).begin());
     }

@@ -1,7 +1,7 @@
-// Goal:   each optimizer follows its textbook rule, and over pieces of the flat vector does what it
-//         does over the module's own parameters.
-// Method: first steps on one value against closed formulas; 50 steps of the mlp, which is cut into
-//         several pieces, beside a plain module with a plain optimizer.
+// Goal:   each optimizer follows its textbook rule, and gives the same result on pieces of the flat
+//         vector as on the module's own parameters.
+// Method: the first steps on one value are compared with closed formulas; 50 steps of the mlp,
+//         whose vector is cut into several pieces, are compared with a plain module and optimizer.
 
 #include "torch/optimizers.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 
 using testing::ElementsAre;
 
-/// One parameter after each of two steps from 1 with the gradients 0.5 and 0.25.
+/// Returns a parameter after each of two steps, from the value 1 with the gradients 0.5 and 0.25.
 std::pair<double, double> two_steps(const OptimizerSettings& spec) {
   torch::Tensor value = torch::ones({1}, torch::requires_grad());
   const auto optimizer = make_optimizer(spec, {value});

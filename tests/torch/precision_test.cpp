@@ -1,7 +1,7 @@
 // Goal:   with bf16 a network computes in bfloat16 and learns, while parameters and gradients stay
 //         float32.
-// Method: a module notes the types that it sees; replicas with and without bf16 start from the same
-//         parameters, on each device of this machine.
+// Method: a module records the types of its values; replicas with and without bf16 start from the
+//         same parameters, on each device of this machine.
 #include "torch/precision.hpp"
 
 #include <ATen/autocast_mode.h>
@@ -21,7 +21,7 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 
-/// Tiny, which notes the type of what its layers return.
+/// Tiny that records the types of its layers' outputs.
 struct Noting : Tiny {
   torch::Tensor forward(const torch::Tensor& x) {
     const torch::Tensor y = conv(x);

@@ -1,7 +1,7 @@
-// Goal:   the passes of a replica are those of libtorch: same gradients, figures and initial
-//         parameters as a plain copy of the module; evaluation changes nothing; it learns.
-// Method: a plain module drawn from the same seed goes the same way beside the replica, on each
-//         device of this machine; random batches by seed.
+// Goal:   the passes of a replica give the same gradients, figures and initial parameters as a
+//         plain copy of the module in libtorch; evaluation changes nothing; the replica learns.
+// Method: a plain module with the parameters of the same seed makes the same passes as the replica,
+//         on each device of this machine; random batches by seed.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using testing::FloatNear;
 using testing::Ne;
 using testing::Pointwise;
 
-/// The error that a backward pass over `batch` ends with.
+/// Returns the error of a backward pass over `batch`, or "none".
 std::string refusal(Replica& replica, const Batch& batch) {
   try {
     replica.backward(batch);
@@ -35,7 +35,7 @@ std::string refusal(Replica& replica, const Batch& batch) {
 class ReplicaPasses : public testing::TestWithParam<std::string> {
  protected:
   torch::Device device() const { return device_for(GetParam(), 0); }
-  /// Kernels of other devices add in another order.
+  /// Kernels of other devices add in another order, so their tolerance is larger.
   float tolerance() const { return device().is_cpu() ? 1e-6F : 1e-4F; }
 };
 
@@ -63,7 +63,7 @@ TEST_P(ReplicaPasses, GiveTheGradientOfAPlainModule) {
 TEST_P(ReplicaPasses, SetTheGradientAnewEachTime) {
   Watched<Tiny> watched({.device = device()});
   watched.replica.initialise(1);
-  watched.module->norm->eval();  // else the second pass sees other statistics
+  watched.module->norm->eval();  // otherwise the second pass has other statistics
   watched.replica.backward(tiny_batch(1));
   const std::vector<float> once = values_of(watched.replica, ReplicaVector::grads);
   watched.replica.backward(tiny_batch(1));
@@ -123,11 +123,11 @@ TEST_P(ReplicaPasses, MayUseALossOfTheUser) {
   EXPECT_NEAR(result.loss_sum, 8 * expected, 8 * tolerance());
 }
 
-/// Weights 2, 0 and 1 make the gradient of a batch that has the samples so often.
+/// Weights 2, 0 and 1 give the gradient of a batch that has the samples 2, 0 and 1 times.
 TEST_P(ReplicaPasses, WeighSamplesAsIfTheyCameSoOften) {
   Watched<Tiny> watched({.device = device()});
   watched.replica.initialise(4);
-  watched.module->norm->eval();  // whose statistics would know how often a sample comes
+  watched.module->norm->eval();  // its batch statistics would depend on repeated samples
   Batch weighted = tiny_batch(1, 3);
   weighted.weights = {2, 0, 1};
   const PassResult result = watched.replica.backward(weighted);
@@ -181,7 +181,7 @@ TEST_P(ReplicaPasses, DrawParametersBySeedAlone) {
   Watched<Tiny> one({.device = device()});
   Watched<Tiny> other({.device = device()});
   one.replica.initialise(7);
-  torch::randn({5});  // draws in between must not matter
+  torch::randn({5});  // another draw in between must have no effect
   other.replica.initialise(7);
   EXPECT_EQ(values_of(one.replica, ReplicaVector::params),
             values_of(other.replica, ReplicaVector::params));
@@ -242,7 +242,7 @@ TEST_P(ReplicaPasses, EvaluateWithRunningStatistics) {
               8 * tolerance());
 }
 
-/// Three classes, each a bright row of its own in noise.
+/// Returns images of noise in three classes; in each class another row is bright.
 Batch rows_in_noise(std::uint64_t seed, std::uint32_t samples) {
   Batch batch = tiny_batch(seed, samples);
   for (std::size_t i = 0; i < samples; ++i) {
@@ -271,7 +271,8 @@ std::vector<std::string> devices() {
   return names;
 }
 
-/// Buffers of a plain module whose statistics are the mean over batches.
+/// Returns the buffers of a plain module after a pass over `batches`, with the mean of their
+/// statistics.
 std::vector<float> statistics_of(Tiny& plain, const std::vector<Batch>& batches) {
   plain.norm->options.momentum(torch::nullopt);
   plain.norm->reset_running_stats();

@@ -1,6 +1,8 @@
 // Goal:   parameters, gradients and buffers stay views of the flat vectors in all operations of a
-//         replica. Tied and frozen parameters have an offset, and misuse is refused by name.
-// Method: a small module, of which the test keeps a handle, compared by addresses and values.
+//         replica. Tied and frozen parameters have an offset, and misuse is refused with the name
+//         of the tensor.
+// Method: the test keeps a handle to the small module of a replica and compares addresses and
+//         values.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -78,7 +80,7 @@ TEST(ReplicaViews, ShowTheModuleWhatIsWrittenIntoThem) {
   EXPECT_EQ(watched.module->conv->bias[0].item<float>(), 42);
 }
 
-/// Two linear layers of one weight.
+/// Two linear layers that share one weight.
 struct Tied : torch::nn::Module {
   Tied()
       : first(register_module("first", torch::nn::Linear(36, 36))),
@@ -112,7 +114,7 @@ TEST(ReplicaViews, HoldTiedParametersOnce) {
               testing::Pointwise(testing::FloatNear(1e-6F), expected));
 }
 
-/// A feature extractor that is not trained, before a layer that is.
+/// A frozen feature extractor before a trained layer.
 struct Frozen : torch::nn::Module {
   Frozen()
       : body(register_module("body", torch::nn::Linear(36, 4))),
@@ -165,7 +167,7 @@ TEST(ReplicaViews, RefuseWhatTheyCannotHold) {
   EXPECT_EQ(refusal<Untrainable>(), "the network has no parameter to train");
 }
 
-/// Resets its gradients in the midst of a step.
+/// Removes a gradient in the middle of a step.
 struct Forgetful : Tiny {
   torch::Tensor forward(const torch::Tensor& x) {
     fc->bias.mutable_grad().reset();

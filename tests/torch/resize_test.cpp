@@ -1,7 +1,7 @@
-// Goal:   a network with another image size gets images as libtorch's interpolation makes them, in
-//         training and in evaluation.
-// Method: a replica that resizes beside one of the same network over images that were interpolated
-//         before.
+// Goal:   if a network needs another image size, the replica resizes images as libtorch's
+//         interpolation does, in training and in evaluation.
+// Method: a replica that resizes is compared with a replica of the same network that gets images
+//         interpolated by the test.
 #include "torch/resize.hpp"
 
 #include <gmock/gmock.h>

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <string>
 
-/// TorchScript modules, made without Python.
+/// Makes TorchScript modules without Python.
 namespace syncopate {
 
-/// A module with these values under their names, and so with its submodules, but without a
-/// `forward`.
+/// Returns a script module with the parameters, buffers and submodules of `like` under the same
+/// names, but without a `forward`.
 inline torch::jit::Module script_with_tensors_of(const torch::nn::Module& like) {
   torch::jit::Module script("__torch__.Layer");
   script.register_attribute("training", c10::BoolType::get(), true);
@@ -40,7 +40,8 @@ def forward(self, x):
 )");
 }
 
-/// A linear layer from `inputs` values to `classes`, with weights up to `most` that differ.
+/// Returns a linear layer from `inputs` values to `classes`, whose weights are evenly spaced from
+/// −`most` to `most`.
 inline torch::jit::Module script_classifier(std::int64_t inputs, std::int64_t classes,
                                             torch::ScalarType type = torch::kFloat32,
                                             double most = 0.1) {

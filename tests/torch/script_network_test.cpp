@@ -1,7 +1,8 @@
-// Goal:   a network in a TorchScript file trains as the same module in C++ does, under its own
-//         names and from its own values; a file that cannot be trained is refused in one line.
-// Method: the script of a C++ module with its tensors, written to a file and loaded again, goes
-//         the same way beside the module.
+// Goal:   a network in a TorchScript file trains as the same module in C++ does, with the parameter
+//         names and initial values of the file; a file that cannot be trained is refused in one
+//         line.
+// Method: the test writes a script with the tensors of a C++ module to a file, loads it, and trains
+//         both in the same way.
 #include "torch/script_network.hpp"
 
 #include <caffe2/serialize/inline_container.h>
@@ -33,7 +34,7 @@ std::string saved_script(const torch::jit::Module& script, const std::string& na
   return path;
 }
 
-/// A file with the network and the tensors of `tiny`.
+/// Writes a file with the network and the tensors of `tiny`; returns its path.
 std::string saved_tiny(const Tiny& tiny) {
   torch::jit::Module script = script_with_tensors_of(tiny);
   define_batch_norm(script.attr("norm").toModule());
@@ -163,15 +164,15 @@ TEST(ScriptNetworkFile, IsRefusedWhereItIsMissingOrNotTorchScript) {
                                       testing::Not(HasSubstr("\n"))));
 }
 
-/// A copy of a file, with the names of an operator replaced in its code, as a later libtorch may
-/// have it.
+/// Copies a file and replaces operators in its code by `name`, which only a later libtorch may
+/// know. Returns the path of the copy.
 std::string with_operator(const std::string& path, const std::string& name) {
   caffe2::serialize::PyTorchStreamReader reader(path);
   std::string copy = testing::TempDir() + "later.pt";
   caffe2::serialize::PyTorchStreamWriter writer(copy);
   for (const std::string& record : reader.getAllRecords()) {
     if (record == "version" || record.starts_with(".data/")) {
-      continue;  // the writer's own
+      continue;  // the writer adds these records itself
     }
     const auto [data, size] = reader.getRecord(record);
     std::string text(static_cast<const char*>(data.get()), size);

@@ -1,7 +1,7 @@
-// Goal:   dropout drops each value with its probability, and the masks of a replica repeat: they
-//         follow from its seed and its number of passes alone.
-// Method: layers by themselves; replicas of a network with dropout that train one after another and
-//         in turn.
+// Goal:   dropout drops each value with its probability, and the masks of a replica are
+//         reproducible: they depend only on its seed and its number of passes.
+// Method: single layers; replicas of a network with dropout that train one after another, or
+//         alternately.
 
 #include "torch/seeded_dropout.hpp"
 

@@ -1,8 +1,8 @@
-// Goal:   a network that does not use each of its parameters in each pass trains as torch trains
-//         it, which leaves those without a gradient as they are, or is refused by their name.
-// Method: every optimizer, with and without a weight decay, over networks that leave a head unused
-//         always, by turns, and at the beginning; beside a loop of torch whose unused parameters
-//         have no gradient.
+// Goal:   a network that does not use all parameters in each pass trains as in torch, which does
+//         not change parameters without a gradient, or is refused with their names.
+// Method: every optimizer, with and without weight decay, trains networks with a head that is never
+//         used, used in every other pass, or not used at first; the results are compared with a
+//         loop of torch in which unused parameters have no gradient.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Which of two heads answers in a pass.
+/// Rule that selects one of two heads for a pass.
 enum class Use { first_alone, by_turns, second_later };
 
 template <Use use>
@@ -40,7 +40,8 @@ struct TwoHeads : torch::nn::Module {
 constexpr int steps_taken = 6;
 constexpr std::uint64_t first_seed = 7;
 
-/// The parameters after some steps, or the refusal.
+/// Trains a replica for some steps and stores its parameters in `values`. Returns "trained", or the
+/// message of the refusal.
 template <Use use>
 std::string outcome(const OptimizerSettings& settings, std::vector<float>& values) {
   Watched<TwoHeads<use>> watched({.make_optimizer = with_optimizer(settings)});
@@ -117,7 +118,8 @@ TEST(UnusedTensors, ThatLaterPassesUseBeginAsInTorch) {
   }
 }
 
-/// A head that earlier passes have used would be moved by the momentum that a checkpoint holds.
+/// The momentum in a checkpoint would change a head that only passes before the checkpoint have
+/// used.
 TEST(UnusedTensors, AreKnownFromACheckpoint) {
   Watched<TwoHeads<Use::by_turns>> before({});
   before.replica.backward(tiny_batch(1));

@@ -1,7 +1,8 @@
-// Goal:   each rule of a server computes what libtorch's optimizer of the same name does, and keeps
-//         the same memory.
-// Method: a hundred steps of random gradients, in blocks, beside the optimizer, with and without
-//         weight decay and with a rate that changes; values and slots to 1e-6, relative.
+// Goal:   each update rule of a server computes the same as libtorch's optimizer of the same name,
+//         and has the same state.
+// Method: a hundred steps of random gradients, in blocks, are compared with the optimizer, with and
+//         without weight decay and with a changing learning rate; values and slots agree to 1e-6
+//         relative.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ constexpr std::size_t count = 1003;
 constexpr std::size_t cut = 518;
 constexpr int steps = 100;
 
-/// From 1 to 2, so that no parameter crosses 0, where a relative error means little.
+/// Returns values from 1 to 2, so that no parameter crosses 0, where a relative error means little.
 std::vector<float> first_values(Random& random) {
   std::vector<float> values;
   for (std::size_t i = 0; i < count; ++i) {
@@ -57,7 +58,8 @@ void one_step(UpdateRule& rule, double rate, std::span<float> values,
   rule.apply(0, values.first(cut), gradient.first(cut), 1);
 }
 
-/// Relative to the greater of a value and a tenth of the greatest: means of gradients cross 0.
+/// Compares relative to the larger of the value and a tenth of the largest value, since means of
+/// gradients cross 0.
 void expect_close(const std::vector<float>& found, const std::vector<float>& expected) {
   ASSERT_EQ(found.size(), expected.size());
   float greatest = 0;
@@ -102,7 +104,7 @@ TEST_P(EachRule, DoesWhatLibtorchDoes) {
   }
 }
 
-/// With hyperparameters other than libtorch's own.
+/// Uses other hyperparameters than libtorch's defaults.
 TEST_P(EachRule, DoesWhatLibtorchDoesWithOtherHyperparameters) {
   const std::string name(GetParam());
   const auto same = value_named<Optimizer>(name);

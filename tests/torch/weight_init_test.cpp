@@ -1,5 +1,6 @@
-// Goal:   the first weights of a network have the distribution that --weight-init names.
-// Method: variances and bounds of large layers beside the formulas; draws that start from one seed.
+// Goal:   the initial weights of a network have the distribution that --weight-init names.
+// Method: variances and bounds of large layers are compared with the formulas; draws with equal
+//         seeds are compared.
 
 #include "torch/weight_init.hpp"
 
@@ -34,7 +35,8 @@ double largest(const torch::Tensor& values) {
   return values.abs().max().item<double>();
 }
 
-/// The weight's layer has `inputs` and `outputs` that a value of the other side depends on.
+/// Checks the distributions of a weight. In its layer, each output depends on `inputs` values, and
+/// each input affects `outputs` values.
 void expect_distributions(const std::string& network, const std::string& weight, double inputs,
                           double outputs) {
   const SampleShape input{1, 28, 28};

@@ -154,6 +154,7 @@ _SIGNATURES = {
     "training_use_settings": (None, [c_void_p, c_double, c_uint32]),
     "training_has_gradients": (None, [c_void_p, c_char_p]),
     "training_step_alone": (None, [c_void_p, c_uint32, c_int]),
+    "training_align": (None, [c_void_p, c_char_p]),
     "training_take_replica": (None, [c_void_p]),
     "training_finish": (None, [c_void_p]),
     "training_abandon": ("nothing", [c_void_p, c_char_p]),
@@ -207,10 +208,7 @@ def call(name, *arguments):
     if SIGNALS.handles and name in _USING:
         raise ConfigError("the handler of a signal came while the script waits for other workers in a call of its job: let it set "
                           "a flag that the script looks at between two steps, or raise an exception")
-    try:
-        return _FUNCTIONS[name](*arguments)
-    finally:
-        SIGNALS.after_call()
+    return SIGNALS.call(_FUNCTIONS[name], arguments)
 
 
 def made(name, *arguments):

@@ -28,8 +28,9 @@ class Signals:
     """
 
     def __init__(self):
+        self.depth = 0  # calls of the library that the main thread is in, one inside the other
         self._error = None  # the first one that a handler has raised
-        self._deferred = []
+        self._deferred, self._interrupts = [], False
         self._training = None  # function that abandons the running training
         self._looks = self._look()
         next(self._looks)
@@ -43,7 +44,7 @@ class Signals:
         while True:
             try:
                 try:
-                    yield int(self._error is not None or bool(self._deferred))
+                    yield int(self._error is not None or self._interrupts)
                     ctypes.pythonapi.PyErr_CheckSignals()
                 except GeneratorExit:
                     return
@@ -77,16 +78,26 @@ class Signals:
         return self._looks.gi_running and threading.current_thread() is threading.main_thread()
 
     def defer(self, function):
-        """Interrupts the waiting call and calls the function once it has ended."""
+        """Calls the function once the outermost call has ended; a handler interrupts that call if it waits."""
         self._deferred.append(function)
+        self._interrupts |= self._looks.gi_running
 
-    def after_call(self):
-        """Errors: the exception of a handler, if it has raised one."""
-        if (self._error is None and not self._deferred) or self._looks.gi_running or (
-                threading.current_thread() is not threading.main_thread()):
-            return
+    def call(self, function, arguments):
+        """Calls a function of the library. Errors: those of the function; the exception of a handler that has run."""
+        if threading.current_thread() is not threading.main_thread():
+            return function(*arguments)
+        before = self.depth
+        try:
+            self.depth = before + 1
+            return function(*arguments)
+        finally:
+            self.depth = before
+            if before == 0 and (self._error is not None or self._deferred):
+                self._after_call()
+
+    def _after_call(self):
         error, self._error = self._error, None
-        deferred, self._deferred = self._deferred, []
+        deferred, self._deferred, self._interrupts = self._deferred, [], False
         for function in deferred:
             function()
         if error is not None:
@@ -97,11 +108,11 @@ SIGNALS = Signals()
 
 
 def after_waits(function):
-    """Decorates a function that frees objects of a possibly waiting call: a signal handler may call it during the wait;
-    it then runs after the wait."""
+    """Decorates a function that frees objects of a call that may be under way: a signal handler may call it during that
+    call; it then runs after the call."""
     @functools.wraps(function)
     def called(*arguments):
-        if SIGNALS.handles:
+        if SIGNALS.depth > 0 and threading.current_thread() is threading.main_thread():
             SIGNALS.defer(lambda: function(*arguments))
         else:
             function(*arguments)

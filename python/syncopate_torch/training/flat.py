@@ -2,7 +2,6 @@
 
 A job of several workers uses `FlatGradients`, a job of one worker `OwnGradients`.
 """
-import contextlib
 import ctypes
 import itertools
 import math
@@ -204,17 +203,6 @@ class FlatGradients:
     def zero(self, set_to_none):
         self._is_skipped = False
         _zero(self._params, set_to_none)
-
-    @contextlib.contextmanager
-    def kept(self):
-        """Removes all gradients within the block and restores them afterwards."""
-        values, flags = self.vector.values.clone(), self.flags()
-        self.zero(set_to_none=True)
-        try:
-            yield
-        finally:
-            self.vector.values.copy_(values)
-            self.use(flags)
 
     def collect(self):
         """Copies the gradients of the last backward passes to the vector, and makes the gradients views of it."""

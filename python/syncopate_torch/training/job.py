@@ -39,7 +39,6 @@ class Job(Uncopyable):
         watch_exit()
         expect_first_reading()
         self.timeout = timeout
-        self.before_samples = None  # weak reference to a method of the running training
         self.scales_loss = False  # True if a `GradScaler` of the job decides about non-finite gradients
         self.batch = None  # (number, samples) of the last batch that a loop over a loader of the job took
         library.see_signals()
@@ -110,12 +109,6 @@ class Job(Uncopyable):
         if not torch.cuda.is_available():
             return torch.device("cpu")
         return torch.device("cuda", self.local_rank % torch.cuda.device_count())
-
-    def resume(self):
-        """Runs before this worker takes samples: a running step of the optimizer's `align` also uses the job."""
-        resume = self.before_samples and self.before_samples()
-        if resume is not None:
-            resume()
 
     # Collectives of all workers.
 

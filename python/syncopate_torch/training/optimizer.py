@@ -13,7 +13,6 @@ from syncopate_torch.core.errors import ConfigError, Error
 from syncopate_torch.core.objects import shared_object
 from syncopate_torch.core.process import SIGNALS, after_waits, ending_error, is_success, wait_until_read
 from syncopate_torch.core.torch_versions import ZERO_GRAD_SETS_TO_NONE, has_step_hooks, with_step_hooks
-from syncopate_torch.training.alignment import Alignment
 from syncopate_torch.training.batch_norm import SynchronizedLayers
 from syncopate_torch.training.flat import frozen_tensors
 from syncopate_torch.training.module_tensors import expect_same_to_train
@@ -83,9 +82,8 @@ class DistributedOptimizer(StandIn):
         self._further = []  # further optimizers of the job
         self._handle = self._replica.training = self._start(scheme, options, batch_size)
         self._progress.adds_own = job.size == 1 or self.scheme.pulls_some_steps
-        self._alignment = Alignment(job, weakref.WeakMethod(self._step_without_samples), self._progress, self.scheme)
         # The replica lives until `_close`: other workers may continue and still use this worker's replica.
-        self._end = weakref.finalize(self, _close, self._handle, self._replica, self._sums, self._alignment, self._progress,
+        self._end = weakref.finalize(self, _close, self._handle, self._replica, self._sums, self._progress,
                                      ending_error(), os.getpid())
         self._server_moves_all = library.call("training_server_moves_all", self._training)
         overlaps = library.call("training_overlaps", self._training)
@@ -97,7 +95,6 @@ class DistributedOptimizer(StandIn):
             self._gradients, self.overflows = self._mean_of_all(), RestingSum(job, 1)
             self._sums += [self._gradients, self.overflows]
         job.ends_first(self._end)
-        job.before_samples = weakref.WeakMethod(self._alignment.resume)
 
     def _is_alone(self, options):
         """True if gradients stay where they are. With overlap on, hooks report them as parts of a vector instead."""
@@ -157,7 +154,6 @@ class DistributedOptimizer(StandIn):
         weight = self.weight_of_step(weight)
         self._expect_rule()
         self._say_settings()
-        self._alignment.resume()
         self._replica.collect()
         if weight > 0:
             self._expect_gradients()
@@ -202,18 +198,20 @@ class DistributedOptimizer(StandIn):
         if self._job.size == 1:
             return
         try:
-            with self._replica.gradients_kept():
-                for each in self._sums:
-                    each.rest()
-                self._alignment.align(place)
-                for each in self._sums:
-                    each.wake()
-                for each in self._further:
-                    each.become_equal()
+            for each in self._sums:
+                each.rest()
+            self._replica.align(self._training, place, self._progress)
+            for each in self._sums:
+                each.wake()
+            for each in self._further:
+                each.become_equal()
         except BaseException as error:
             if not isinstance(error, Error):  # raised by a signal handler during the call
                 self.abandon(error)
             raise
+        if self.scheme.pulls_some_steps:
+            own = torch.tensor([self._progress.own_samples], dtype=torch.int64)
+            self._progress.samples = int(self._job.allreduce(own))
         self._progress.alignments += 1
         self._progress.follow()
 
@@ -253,14 +251,6 @@ class DistributedOptimizer(StandIn):
             tensor.copy_(value)
         yield
         self._replica.called(library.call, "training_take_replica", self._training)
-
-    def _step_without_samples(self):
-        self._say_settings()
-        self._replica.collect()
-        self._say_gradients()
-        self._take(0)
-        self._replica.zero_gradients()
-        self._progress.follow()  # at the rate of the other workers, whose gradients this worker applies
 
     @property
     def samples(self):
@@ -384,7 +374,6 @@ class DistributedOptimizer(StandIn):
             return
         if self._hooks is not None:
             self._hooks.remove()
-        self._alignment.resume()
         for each in self._sums:
             each.rest()
         self._progress.loop_has_ended = True
@@ -462,7 +451,7 @@ def _rates_of(optimizer):
 
 
 @after_waits
-def _close(training, replica, sums, alignment, progress, earlier_error, process):
+def _close(training, replica, sums, progress, earlier_error, process):
     """Runs at the end of the script, or of the optimizer's life."""
     if os.getpid() != process:
         return  # forked: the threads that end the training do not exist here
@@ -475,7 +464,6 @@ def _close(training, replica, sums, alignment, progress, earlier_error, process)
         replica.tells = True
         for each in sums:
             each.rest()
-    alignment.leave()
     all_rest = not replica.is_abandoned and _finish(training, replica)
     replica.training = None
     library.call("training_close", training)

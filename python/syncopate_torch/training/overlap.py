@@ -114,7 +114,6 @@ class GradientHooks:
         samples = self._expected if self._expected is not None else known
         if samples is None:
             raise ConfigError(f"with overlap on the samples of a step are to be known before backward: {_HOW_TO_SAY}")
-        self._job.resume()
         self._replica.called(library.call, "training_begin_pass", self._training, samples)
         self._samples = samples
 

@@ -1,7 +1,7 @@
 """The model that a scheme trains: the flat vectors of a module, and a step of its optimizer."""
-import contextlib
 import ctypes
 import json
+import sys
 
 from syncopate_torch.core import library
 from syncopate_torch.core.errors import ConfigError
@@ -51,6 +51,7 @@ class Replica:
         self._flags = bytes([1]) * len(self.params.tensors)  # the flags that the library has
         self._failure = None
         self._reason = None
+        self._callbacks, self._usual_hook = [], None
         # Kept alive: the library calls them as long as it trains.
         self._view_call = library.View(self._callback(self._view))
         self._store_call = library.Store(self._callback(self._store))
@@ -77,6 +78,8 @@ class Replica:
 
     def called(self, function, *arguments):
         """Calls a function that may run callbacks. Errors: first those of a callback."""
+        hook, sys.unraisablehook = sys.unraisablehook, self._take_lost_error
+        self._usual_hook = hook
         try:
             with SIGNALS.of_training(self.abandon):
                 return function(*arguments)
@@ -84,6 +87,7 @@ class Replica:
             self._has_raised = True
             raise
         finally:
+            sys.unraisablehook = hook
             if self._failure is not None:
                 self._has_raised = True
                 failure, self._failure = self._failure, None
@@ -126,12 +130,17 @@ class Replica:
         """Returns the name of a parameter without a gradient, or None."""
         return next((name for name, parameter in zip(self.params.names, self.params.tensors) if parameter.grad is None), None)
 
-    @contextlib.contextmanager
-    def gradients_kept(self):
-        """Removes all gradients within the block and restores them afterwards. Only jobs of several workers use it."""
+    def align(self, training, place, progress):
+        """Waits until all workers have called it, with the same gradients before and after. Only jobs of several workers
+        use it."""
         self.collect()
-        with self.grads.kept():
-            yield
+        flags = self.grads.flags()
+        progress.rests = True
+        try:
+            self.called(library.call, "training_align", training, library.text(place))
+        finally:
+            progress.rests = False
+        self.grads.use(flags)
 
     def release(self):
         """Gives parameters and buffers separate memory again: savers that write each storage once, or whole, would lose
@@ -159,14 +168,31 @@ class Replica:
             try:
                 body(*arguments)
             except BaseException as error:  # also KeyboardInterrupt: no exception may leave a callback
-                if self.tells:
-                    self.report(error)
-                self._failure = error
+                self._failed(error)
                 self._reason = ctypes.create_string_buffer(f"{type(error).__name__}: {error}".encode())
                 return ctypes.addressof(self._reason)
             return None
 
+        self._callbacks.append(callback)
         return callback
+
+    def _failed(self, error):
+        if self.tells:
+            self.report(error)
+        if self._failure is None:
+            self._failure = error
+        if not isinstance(error, Exception):  # of a signal handler: the others get its message, not that of the callback
+            self.abandon(error)
+
+    def _take_lost_error(self, lost):
+        """A hook for errors that ctypes cannot raise. In the main thread the interpreter may run a signal handler before
+        the first line of a callback."""
+        text = str(lost.err_msg)
+        if any(lost.object is each or repr(each) in text for each in self._callbacks):
+            self._failed(lost.exc_value)
+            self.abandon(lost.exc_value)
+        else:
+            self._usual_hook(lost)
 
     def _view(self, which, values):
         values[0] = self._vectors[which].address()

@@ -119,7 +119,6 @@ class ShareSampler(Uncopyable, Sampler):
 
     def _begin(self):
         """Moves to the position of the next iteration, once: in the next epoch, or the one that was set or resumed."""
-        self._job.resume()
         if self._named > library.call("share_epoch", self._share):
             self._go_to("share_resume", self._named, 0)
         elif not self._placed and not self._goes_on_with_a_look():

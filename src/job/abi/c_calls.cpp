@@ -18,7 +18,7 @@ syncopate_status failed(syncopate_status status, const char* message) noexcept {
   try {
     last_error() = message;
   } catch (const std::bad_alloc&) {
-    last_error().clear();  // without memory for its message, an error has none
+    last_error().clear();  // if memory is short, the error has no message
   }
   return status;
 }

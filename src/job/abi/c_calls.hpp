@@ -15,13 +15,14 @@
 #include "base/errors.hpp"
 #include "base/time.hpp"
 
-/// What the functions of the C interface have in common: no exception leaves one.
+/// Helpers of the functions of the C interface, which let no exception escape.
 namespace syncopate::abi {
 
-/// The status of the error that is being handled, whose message `syncopate_last_error` then has.
+/// Returns the status of the error that is being handled, and keeps its message for
+/// `syncopate_last_error`. Call it in a catch block.
 syncopate_status status_of_error() noexcept;
 
-/// Runs the body of a function. Errors become a status.
+/// Runs the body of a function; returns an error as a status.
 template <class Body>
 syncopate_status call(const Body& body) noexcept {
   try {
@@ -32,8 +33,7 @@ syncopate_status call(const Body& body) noexcept {
   }
 }
 
-/// Runs the body of a function that makes something, which the caller then owns; null after an
-/// error.
+/// Runs the body of a function that makes an object for the caller. *made is null after an error.
 template <class Made, class Body>
 syncopate_status make(Made** made, const Body& body) noexcept {
   return call([&] {
@@ -46,20 +46,21 @@ syncopate_status make(Made** made, const Body& body) noexcept {
   });
 }
 
-/// Returns what the body of a function does; after an error 0 or NULL, or `otherwise`.
+/// Returns the value that the body of a function returns; after an error returns `otherwise`, by
+/// default 0 or NULL.
 template <class Body, class Value = std::invoke_result_t<Body>>
 Value value_of(const Body& body, Value otherwise = {}) noexcept {
   static_cast<void>(call([&] { otherwise = body(); }));
   return otherwise;
 }
 
-/// Frees what a caller owned; null is fine.
+/// Frees an object that the caller owned; null is fine.
 template <class Made>
 void dispose(Made* made) noexcept {
   std::unique_ptr<Made>(made).reset();
 }
 
-/// A pointer that must not be null. Errors: ConfigError, which names it.
+/// Returns the value behind a pointer. Errors: ConfigError, with the name, if the pointer is null.
 template <class Value>
 Value& given(Value* value, const char* name) {
   if (value == nullptr) {
@@ -68,8 +69,8 @@ Value& given(Value* value, const char* name) {
   return *value;
 }
 
-/// A struct of the caller, which may have been compiled with another version of it: what it does
-/// not have is zero. Errors: ConfigError, for one whose size is not set.
+/// Copies a struct of the caller, which may have been compiled with another version of the struct:
+/// fields that the caller's version lacks are zero. Errors: ConfigError if its size is not set.
 template <class Struct>
 Struct taken(const Struct* from, const char* name) {
   const std::size_t size = given(from, name).size;
@@ -81,21 +82,23 @@ Struct taken(const Struct* from, const char* name) {
   return own;
 }
 
-/// Gives a struct of the caller the values of `own`, as many as it has room for. Errors: those of
-/// `taken`.
+/// Copies `own` into a struct of the caller, up to the size of the caller's version. Errors: those
+/// of `taken`.
 template <class Struct>
 void fill(Struct* to, Struct own, const char* name) {
   own.size = taken(to, name).size;
   std::memcpy(to, &own, std::min(own.size, sizeof own));
 }
 
-/// Empty for NULL.
+/// Returns the text; empty for NULL.
 std::string text_of(const char* text);
 
-/// How long members of a group wait for each other; 0: the usual time. Errors: ConfigError.
+/// Returns the time for which members of a group wait for each other; 0 seconds mean the default.
+/// Errors: ConfigError if `seconds` is negative or no number.
 Duration wait_limit_of(double seconds);
 
-/// Errors: ConfigError, for an option without name or value, and for one given twice.
+/// Returns the options by name. Errors: ConfigError if an option has no name or value, or is given
+/// twice.
 std::map<std::string, std::string> options_of(const syncopate_option* options, std::size_t count);
 
 }  // namespace syncopate::abi

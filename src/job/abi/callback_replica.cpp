@@ -19,7 +19,7 @@ syncopate_vector vector_of(ReplicaVector which) {
   throw InternalError("a replica was asked for a vector that it does not have");
 }
 
-/// Ends training with the reason of a callback that failed.
+/// Throws an error with the reason that a failed callback has returned, which ends training.
 void expect_none(const char* reason) {
   if (reason != nullptr) {
     throw Error(reason);
@@ -64,7 +64,9 @@ std::span<float> CallbackReplica::view(ReplicaVector which) {
   float* values = nullptr;
   expect_none(callbacks_.view(callbacks_.user, vector_of(which), &values));
   if (values == nullptr) {
-    throw Error("the program's replica gave no memory of a vector");
+    throw Error(
+        "the program's replica gave no memory for a vector: its callback view must set the "
+        "pointer");
   }
   return {values, size(which)};
 }

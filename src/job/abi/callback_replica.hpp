@@ -9,13 +9,12 @@ namespace syncopate::abi {
 /// A replica whose vectors and optimizer are behind the callbacks of a program.
 class CallbackReplica final : public ProgramReplica {
  public:
-  /// Errors: ConfigError, for a replica without parameters, or without the callbacks that every
-  /// replica needs.
+  /// Errors: ConfigError if the replica has no parameters, or lacks a callback that it needs.
   explicit CallbackReplica(const syncopate_replica& callbacks);
 
-  /// One tensor a vector: programs do not say which tensors there are.
+  /// Returns one tensor for the whole vector, because programs do not describe their tensors.
   std::vector<TensorInfo> layout(ReplicaVector which) const override;
-  /// Errors of these: Error, with the reason that the program gives.
+  /// Errors of these functions: Error, with the reason that the program gives.
   std::span<float> view(ReplicaVector which) override;
   void store(ReplicaVector which) override;
   void move_into(SharedMemory& memory) override;

@@ -12,18 +12,18 @@
 namespace syncopate::abi {
 namespace {
 
-/// No object of a program is longer.
+/// Longest object that a program can have.
 constexpr std::size_t longest_memory = std::numeric_limits<std::size_t>::max() / 2;
 
-/// The most characters that the name of a type has.
+/// Longest name of a type, in characters.
 constexpr std::size_t longest_type = 63;
 
 ConfigError too_long(const std::string& found) {
   return ConfigError("memory has at most " + std::to_string(longest_memory) +
-                     " bytes, found a length of " + found + "; pass the length that it has");
+                     " bytes, found a length of " + found + "; pass its real length");
 }
 
-/// Errors: ConfigError, where no memory is as long.
+/// Errors: ConfigError if the product is longer than any memory.
 std::size_t product(std::size_t count, std::size_t length) {
   if (length > 0 && count > longest_memory / length) {
     throw too_long(std::to_string(count) + " times " + std::to_string(length));
@@ -33,7 +33,7 @@ std::size_t product(std::size_t count, std::size_t length) {
 
 template <class Value>
 std::span<Value> span_of(void* values, std::size_t count) {
-  static_cast<void>(product(count, sizeof(Value)));  // a wrong length would break the group
+  static_cast<void>(product(count, sizeof(Value)));  // refuses a length too long for any memory
   auto* const first = static_cast<Value*>(values);
   return count > 0 ? std::span(&given(first, "values"), count) : std::span<Value>();
 }
@@ -79,7 +79,7 @@ LoopGroup& group_of(syncopate_group* group) {
   return given(group, "group").group;
 }
 
-/// A collective, with what the program has said of its bytes.
+/// Returns a collective, with the type that the program has named for its bytes.
 template <class Make>
 LoopGroup::Collective typed(syncopate_group* group, const Make& collective) {
   std::string type = std::exchange(given(group, "group").next_type, {});
@@ -88,7 +88,7 @@ LoopGroup::Collective typed(syncopate_group* group, const Make& collective) {
   return made;
 }
 
-/// Keeps the work of a collective in *work, or waits for it where nobody takes it.
+/// Starts a collective and stores its work in *work; if `work` is null, runs it to its end.
 template <class Make>
 syncopate_status carry_out(syncopate_group* group, syncopate_work** work,
                            const Make& collective) noexcept {
@@ -100,7 +100,7 @@ syncopate_status carry_out(syncopate_group* group, syncopate_work** work,
   });
 }
 
-/// The same for what passes between two workers.
+/// Does the same for a message between two workers.
 template <class Start>
 syncopate_status transfer(syncopate_work** work, const Start& start) noexcept {
   if (work == nullptr) {
@@ -109,7 +109,7 @@ syncopate_status transfer(syncopate_work** work, const Start& start) noexcept {
   return make(work, [&] { return std::make_unique<syncopate_work>(start()); });
 }
 
-/// The blocks of all workers, one behind the other.
+/// Cuts `all` into the blocks of all workers, which lie one behind the other.
 template <class Byte>
 std::vector<std::span<Byte>> blocks_of(std::span<Byte> all, const std::size_t* bytes,
                                        std::uint32_t count) {
@@ -255,7 +255,7 @@ syncopate_status syncopate_work_wait_for(syncopate_work* work, double seconds, i
     try {
       result = of.wait_for(std::chrono::duration_cast<syncopate::Duration>(limit)) ? 1 : 0;
     } catch (...) {
-      result = of.done() ? 1 : 0;  // not where another thread waits for the same receive
+      result = of.done() ? 1 : 0;  // 0 if another thread waits for the same receive
       throw;
     }
   });

@@ -13,13 +13,13 @@
 #include "job/front/loop_job.hpp"
 #include "job/program/host_thread.hpp"
 
-// What the handles of the C interface stand for.
+// The objects behind the handles of the C interface.
 
 struct syncopate_group {
   explicit syncopate_group(syncopate::LoopGroup of_worker) : group(std::move(of_worker)) {}
 
   syncopate::LoopGroup group;
-  std::string next_type{};  ///< of the bytes of the next collective
+  std::string next_type{};  ///< name of the type of the next collective's bytes
 };
 
 struct syncopate_job {
@@ -27,8 +27,8 @@ struct syncopate_job {
       : job(options), everyone(syncopate::LoopGroup(job)) {}
 
   syncopate::LoopJob job;
-  syncopate_group everyone;  ///< after the job, which it uses
-  std::string options{};     ///< of the last description of a scheme
+  syncopate_group everyone;  ///< declared after the job, which it uses
+  std::string options{};     ///< options of the last described scheme, as JSON
 };
 
 struct syncopate_host {
@@ -48,7 +48,7 @@ struct syncopate_share {
   explicit syncopate_share(syncopate::LoopShare of_worker) : share(std::move(of_worker)) {}
 
   syncopate::LoopShare share;
-  std::vector<std::uint64_t> indices{};  ///< of the last step
+  std::vector<std::uint64_t> indices{};  ///< indices of the last step
 };
 
 struct syncopate_training {

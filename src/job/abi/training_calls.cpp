@@ -133,6 +133,11 @@ syncopate_status syncopate_training_step_alone(syncopate_training* training, uin
       [&] { abi::given(training, "training").training.step_alone(samples, finite != 0); });
 }
 
+syncopate_status syncopate_training_align(syncopate_training* training, const char* place) {
+  return abi::call(
+      [&] { abi::given(training, "training").training.align(&abi::given(place, "place")); });
+}
+
 syncopate_status syncopate_training_take_replica(syncopate_training* training) {
   return abi::call([&] { abi::given(training, "training").training.take_replica(); });
 }
@@ -143,7 +148,8 @@ syncopate_status syncopate_training_finish(syncopate_training* training) {
 
 void syncopate_training_abandon(syncopate_training* training, const char* reason) {
   if (training != nullptr) {
-    // The only error is one without memory for the reason; closing then finishes as usual.
+    // The only possible error is that memory for the reason is short; closing then finishes as
+    // usual.
     static_cast<void>(abi::call([&] { training->training.abandon(abi::text_of(reason)); }));
   }
 }

@@ -206,6 +206,13 @@ class LoopTraining {
   /// in a job of others.
   void step_alone(std::uint32_t samples, bool finite);
 
+  /// Called by all workers, between two steps: waits until all have called it, even after different
+  /// numbers of steps. Meanwhile this worker takes part in the rounds of the others without
+  /// samples, and holds none of them up. All replicas are equal afterwards, unless the scheme
+  /// leaves each worker its own. Gradients stay. `place`: its name, the same on all workers.
+  /// Errors: those of `step`; ConfigError if workers pass different names.
+  void align(const std::string& place);
+
   /// Called by all workers, between two steps: their programs have given all replicas the same
   /// parameters and buffers, while no worker had samples that others have not yet taken. Training
   /// goes on from these. Errors: as `step`.

@@ -216,6 +216,19 @@ class LoopTraining::Worker {
     }
   }
 
+  void align(const std::string& place) {
+    const LoopJob::Member::Use use(*job_);
+    expect_unfinished();
+    if (pass_) {
+      throw ConfigError("the pass of a step has begun: align before it, or after the step");
+    }
+    if (worker_) {
+      const ProgramWaits::Operation operation(*job_->waits(), [&] { return place; });
+      const ProgramWaits::Wait wait(job_->waits().get());
+      worker_->align(place);
+    }
+  }
+
   void use_settings(const StepSettings& settings) {
     const LoopJob::Member::Use use(*job_);
     expect_unfinished();
@@ -360,6 +373,10 @@ void LoopTraining::step(std::uint32_t samples) {
 
 void LoopTraining::step_alone(std::uint32_t samples, bool finite) {
   worker_->step_alone(samples, finite);
+}
+
+void LoopTraining::align(const std::string& place) {
+  worker_->align(place);
 }
 
 void LoopTraining::take_replica() {

@@ -87,6 +87,15 @@ void ProgramWorker::step(std::uint32_t samples, const StepSettings& settings,
   });
 }
 
+void ProgramWorker::align(const std::string& place) {
+  run([&] {
+    session_->align(place);
+    if (session_->is_done()) {
+      start_next_step();  // reports the end of the job
+    }
+  });
+}
+
 void ProgramWorker::take_replica() {
   run([&] { session_->take_replica(); });
 }
@@ -135,8 +144,7 @@ void ProgramWorker::run(const Call& call) {
     call();
   } catch (const interruption::Interrupted&) {
     end_by(std::current_exception());
-    failure_ = std::current_exception();  // the program knows it, whatever the coordinator answers
-    throw;
+    throw;  // in this call; later ones throw what the coordinator has answered
   } catch (const std::exception&) {
     if (ended_) {
       throw;  // the job has ended without an error

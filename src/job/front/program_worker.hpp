@@ -50,6 +50,8 @@ class ProgramWorker {
   /// The replica holds the gradient of `samples` samples, those of the pass if it has begun.
   /// Returns when it holds the parameters for the next step.
   void step(std::uint32_t samples, const StepSettings& settings, const GradientSet& gradients);
+  /// Between two steps: as `WorkerSession::align`.
+  void align(const std::string& place);
   /// Between two steps: the programs of all workers have given their replicas the same values.
   void take_replica();
   /// No step follows. Waits for the loops of all workers; then the replica holds the job's model.

@@ -55,7 +55,7 @@ int coordinate(const HostSite& site, const CoordinateOptions& options) {
     }
   }
   std::vector<std::unique_ptr<RoleRunner>> members;
-  std::optional<InProcessMembers> running;  // after the members that it uses
+  std::optional<InProcessMembers> running;  // destroyed before the members that it uses
   int status = exit_status::success;
   try {
     run_coordinator(
@@ -77,13 +77,13 @@ int coordinate(const HostSite& site, const CoordinateOptions& options) {
                      {"error", reason}});
                events.finish();
                report_hang(reason);
-               ::_exit(exit_status::failure);  // a thread that hangs never would
+               ::_exit(exit_status::failure);  // an exit would wait for the hung thread
              },
          .wall_time = wall_seconds()});
   } catch (const std::exception& error) {
     status = status_of(error);
   }
-  world.transport().close(world.now());  // which ends members that an error left behind
+  world.transport().close(world.now());  // ends members that still run after an error
   return status;
 }
 
@@ -94,7 +94,7 @@ int warn_of(const std::exception& error) {
   return status_of(error);
 }
 
-/// Processes that no launcher of MPI has started try shared memory first.
+/// Processes without an MPI launcher try shared memory first.
 std::string_view transport_of(TransportKind kind) {
   return name_of_value(kind == TransportKind::automatic ? TransportKind::shm : kind);
 }

@@ -16,27 +16,28 @@ namespace syncopate {
 
 /// The address at which the members of a job reach its coordinator.
 struct CoordinatorEndpoint {
-  std::string address;  ///< of a socket; empty for ranks of MPI, which reach rank 0
+  std::string address;  ///< address of a socket; empty for MPI ranks, which reach rank 0 over MPI
   std::string token;
   TransportKind transport = TransportKind::shm;
-  mpi::Session* session = nullptr;  ///< of transport mpi
-  /// HOST:PORT where a node that joins listens; port 0: a free one.
+  mpi::Session* session = nullptr;  ///< session of transport mpi
+  /// HOST:PORT at which a joining node listens; port 0 selects a free port.
   std::string own_address = "127.0.0.1:0";
-  bool unencrypted = false;  ///< that may be beyond loopback: the network is trusted
+  bool unencrypted = false;  ///< `own_address` may be beyond loopback: the network is trusted
 };
 
-/// The transport of node 0. `listener`: a listening socket to own, of an endpoint with an address.
+/// Returns the transport of node 0. `listener`: the listening socket of an endpoint with an
+/// address; the transport owns it.
 std::unique_ptr<Transport> listen(const CoordinatorEndpoint& endpoint, int listener);
 
-/// The transport of another node.
+/// Returns the transport of a node other than node 0, connected to the coordinator.
 std::unique_ptr<Transport> connect(const CoordinatorEndpoint& endpoint);
 
-/// Logs why this process is said to hang, and the stacks of its threads, in a program that has
-/// called `prepare_thread_stacks`.
+/// Logs the reason for which the coordinator regards this process as hung, and the stacks of its
+/// threads if the program has called `prepare_thread_stacks`.
 void report_hang(const std::string& reason);
 
-/// Joins the job and does the work of the role. Returns the exit status. Logs an error only where
-/// the member could not join: otherwise the coordinator reports it.
+/// Joins the job and does the work of the role. Returns the exit status. Logs an error only if the
+/// member could not join: the coordinator reports every later error.
 int run_member(const CoordinatorEndpoint& endpoint, RoleRunner& member);
 
 using MakeMember = std::function<std::unique_ptr<RoleRunner>()>;
@@ -62,23 +63,23 @@ class InProcessMembers {
 };
 
 struct CoordinateOptions {
-  int listener = -1;  ///< a listening socket to own, of an endpoint with an address
-  int events = -1;    ///< receives one line of JSON per event
+  int listener = -1;  ///< listening socket of an endpoint with an address; `coordinate` owns it
+  int events = -1;    ///< descriptor that receives one line of JSON per event
   CoordinatorEndpoint endpoint;
   Duration gather_limit{};
   bool by_hand = false;       ///< the user starts the members, so their agreement is checked
-  std::string key_file = {};  ///< of a coordinator `by_hand`: the file of a key that it made itself
-  std::string note = {};      ///< shown at the start; empty: where a coordinator `by_hand` listens
-  /// Makes the members of this process, one after the other, because they may draw from one global
-  /// generator, such as libtorch's.
+  std::string key_file = {};  ///< file of a key that a coordinator `by_hand` has made itself
+  std::string note = {};      ///< shown at the start; if empty, `by_hand` shows its address
+  /// Makes the members of this process, one after the other, because they may draw random numbers
+  /// from one global generator, such as libtorch's.
   MakeMembers in_process = [] { return std::vector<std::unique_ptr<RoleRunner>>{}; };
 };
 
-/// The options of the membership of a job on real hosts.
+/// Returns the membership options of a job on real hosts.
 Membership::Options membership_of(const HostSite& site, Duration gather_limit, bool by_hand);
 
-/// The process of the coordinator, and of the members that share it. Returns its exit status; the
-/// last event says how the job ended.
+/// Runs the coordinator, and the members that share its process, to the end of the job. Returns the
+/// exit status; the last event says how the job ended.
 int coordinate(const HostSite& site, const CoordinateOptions& options);
 
 }  // namespace syncopate

@@ -24,9 +24,9 @@ namespace {
 
 constexpr int evaluator_niceness = 19;
 
-/// CPU seconds that this process needs for one mini-batch: the median of a few, after one to warm
-/// up. Only computes gradients, so the parameters stay as they are. Not wall time, because other
-/// workers measure at the same moment.
+/// Returns the CPU seconds that this process needs for one mini-batch: the median of a few, after
+/// one to warm up. Computes only gradients, so the parameters do not change. Measures CPU time
+/// instead of wall time because other workers measure at the same moment.
 double measure_step_cost(Replica& replica, const Dataset& dataset,
                          std::span<const std::uint32_t> mini_batch) {
   Batch batch;
@@ -77,7 +77,7 @@ wire::Join HostSite::introduction(Role role, Rank index, Replica& replica) const
 }
 
 void HostSite::before_evaluating() const {
-  ::setpriority(PRIO_PROCESS, 0, evaluator_niceness);  // of this thread alone
+  ::setpriority(PRIO_PROCESS, 0, evaluator_niceness);  // only of this thread
 }
 
 wire::JobDescription HostSite::description() const {

@@ -11,13 +11,13 @@
 
 namespace syncopate {
 
-/// Memory, zero at first, that this process shares with the processes that it forks from now on. It
-/// has no name, so no other process can find it; it ends with the last of these processes.
+/// Memory, initially zero, that this process shares with all processes that it forks later. It has
+/// no name, so no other process can find it; it ends with the last of these processes.
 class InheritedMemory {
  public:
-  /// Nothing.
+  /// Holds no memory.
   InheritedMemory() = default;
-  /// Errors: DataError, when the system has no room for it.
+  /// Errors: DataError if the system has no room for the memory.
   explicit InheritedMemory(std::size_t bytes);
   ~InheritedMemory();
   InheritedMemory(InheritedMemory&& other) noexcept;
@@ -31,11 +31,11 @@ class InheritedMemory {
   std::span<std::byte> bytes_;
 };
 
-/// The site of members on a real host. Where several processes are forked from one, they share one
-/// copy of the dataset.
+/// The site of members on a real host. Processes that are forked from one process share one copy of
+/// the dataset.
 class HostSite : public MemberSite {
  public:
-  /// `resume_from`: the checkpoint from which the job continues, if it does.
+  /// `resume_from`: the checkpoint from which the job continues; empty for a new job.
   /// Errors: ConfigError.
   HostSite(const TrainConfig& config, Dataset dataset,
            std::optional<std::filesystem::path> resume_from);
@@ -54,20 +54,20 @@ class HostSite : public MemberSite {
   /// Lowers the priority of this thread, so that training runs before tests.
   void before_evaluating() const override;
 
-  /// The description for nodes that enquire.
+  /// Returns the job description for nodes that ask for it before they join.
   wire::JobDescription description() const;
-  /// Text with the values on which every member must agree.
+  /// Returns a text with the values on which every member must agree.
   std::string agreement() const { return plan_.agreement(parameters()); }
 
  protected:
-  /// Makes the memory that workers of one host share, where the scheme needs some. The caller forks
-  /// or starts the workers after it. Errors: DataError.
+  /// Makes the memory that the workers of one host share, if the scheme needs it. The caller forks
+  /// or starts the workers afterwards. Errors: DataError.
   void share_memory(std::uint64_t buffers);
 
  private:
-  /// The name of a member's device. Errors: ConfigError.
+  /// Returns the name of a member's device. Errors: ConfigError.
   virtual std::string device(Role role, Rank index) const = 0;
-  /// The number of the model's parameters.
+  /// Returns the number of the model's parameters.
   virtual std::uint64_t parameters() const = 0;
 
   JobPlan plan_;

@@ -21,8 +21,7 @@ using Milliseconds = std::chrono::milliseconds;
 /// After this time the process logs that the coordinator does not listen yet.
 constexpr Milliseconds time_to_notice{1000};
 
-/// The transport that a joiner tries first; it uses sockets where the coordinator has no shared
-/// memory.
+/// Transport that a joiner tries first; it uses sockets if the coordinator has no shared memory.
 constexpr std::string_view first_choice = "shm";
 
 wire::Enquire enquiry_of(const JoinRequest& request) {
@@ -36,7 +35,8 @@ wire::Enquire enquiry_of(const JoinRequest& request) {
   return enquiry;
 }
 
-/// On a machine that does not share the coordinator's disk, the run's folder does not exist yet.
+/// Makes the run's folders: they do not exist yet on a machine that does not share the
+/// coordinator's disk.
 void make_folders(const RunFolder& folder) {
   for (const auto& path : {folder.checkpoints(), folder.worker_log(Rank{0}).parent_path()}) {
     std::error_code error;
@@ -62,7 +62,7 @@ std::unique_ptr<HostSite> site_of(const wire::JobDescription& description,
   return make_site(config, checkpoint);
 }
 
-/// Errors: ProtocolError, for an index that the job does not have.
+/// Errors: ProtocolError if the job has no member with this index.
 void check_index(const HostSite& site, Role role, Rank index) {
   const std::uint32_t count = member_role(role).count(site.plan().membership());
   if (index.value >= count) {

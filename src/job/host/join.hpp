@@ -15,22 +15,24 @@ namespace syncopate {
 using MakeSite = std::function<std::unique_ptr<HostSite>(
     const TrainConfig& config, std::optional<std::filesystem::path> resume_from)>;
 
-/// Waits until the coordinator listens, for as long as the request allows. Errors: TimedOut.
+/// Waits until the coordinator listens and returns a transport that is connected to it. Errors:
+/// TimedOut once `gather_limit` of the request has passed.
 std::unique_ptr<Transport> reach_coordinator(const JoinRequest& request);
 
 /// A worker or a server of this process, in a job that another process coordinates.
 class JoinedMember {
  public:
-  /// Asks the coordinator for the job and for an index. `transport` has reached the coordinator.
-  /// Errors: as `enquire`.
+  /// Asks the coordinator for the job and for an index. `transport` is connected to the
+  /// coordinator.
+  /// Errors: those of `enquire`.
   JoinedMember(std::unique_ptr<Transport> transport, const JoinRequest& request);
 
-  /// Makes the member. Errors: ConfigError, DataError: this node does not fit the job; the
-  /// coordinator gets a message.
+  /// Makes the member. Errors: ConfigError or DataError if this node does not fit the job; the
+  /// coordinator gets a message then.
   void prepare(const MakeSite& make_site);
 
-  /// Joins, does the work of the role, and leaves. Call it after `prepare`. Errors: the error that
-  /// ended the job.
+  /// Joins, does the work of the role, and leaves. The caller calls `prepare` first. Errors: the
+  /// error that ended the job.
   void run();
 
   RoleRunner& member() { return *member_; }

@@ -35,23 +35,24 @@ class MemberSite {
   virtual const Dataset& dataset() const = 0;
   /// The checkpoint from which the job continues; empty for a new run.
   virtual std::optional<std::filesystem::path> resume_from() const = 0;
-  /// Memory of all workers of this host, zero at first; empty where the scheme needs none.
+  /// Memory that all workers of this host share, initially zero; empty if the scheme needs none.
   virtual std::span<std::byte> shared_memory() const = 0;
-  /// Cores of this host; 0: as many as its workers need.
+  /// Number of cores of this host; 0 means as many as its workers need.
   virtual std::uint32_t cores() const = 0;
-  /// Threads for the update of a long shard.
+  /// Number of threads for the update of a long shard.
   virtual std::uint32_t server_threads() const = 0;
 
   /// Errors: ConfigError.
   virtual std::unique_ptr<Replica> make_replica(Role role, Rank index) const = 0;
-  /// The message by which a member joins. The message of a worker may include the measured cost of
-  /// a step.
+  /// Returns the message with which a member joins. A worker's message may include the measured
+  /// cost of a step.
   virtual wire::Join introduction(Role role, Rank index, Replica& replica) const = 0;
-  /// Called on the evaluator's thread before its first test, once all its other threads run.
+  /// Called on the evaluator's thread before its first test, after all its other threads have
+  /// started.
   virtual void before_evaluating() const {}
 };
 
-/// A join message that holds only the member's role and index.
+/// Returns a join message that holds only the member's role and index.
 wire::Join join_message(Role role, Rank index);
 
 /// A member that is ready to join its job. It refers to the site.
@@ -61,10 +62,10 @@ class RoleRunner {
   virtual ~RoleRunner() = default;
 
   /// Joins at the coordinator, to which the transport is connected, does the work of the role, and
-  /// leaves. `blamed`: as that of `MemberLink::Options`. Errors: the error that ended the job.
+  /// leaves. `blamed`: see `MemberLink::Options`. Errors: the error that ended the job.
   void run(World& world, std::function<void(const std::string& reason)> blamed = {});
 
-  /// Null for a role that keeps no replica.
+  /// Returns the member's replica, or null for a role that keeps none.
   virtual Replica* replica() { return nullptr; }
 
  private:
@@ -73,7 +74,7 @@ class RoleRunner {
   wire::Join join_;
 };
 
-/// A role of a job's members: how many of them a job has, and how one is made.
+/// A role of a job's members, with functions that count its members and make one.
 struct MemberRole {
   Role role;
   std::string_view name;  ///< "worker"
@@ -87,25 +88,25 @@ std::span<const MemberRole> member_roles();
 
 const MemberRole& member_role(Role role);
 
-/// What a coordinator needs besides the site.
+/// Options of a coordinator beyond those of the site.
 struct CoordinatorSetup {
   Membership::Options membership;
-  wire::JobDescription description = {};  ///< for nodes that enquire
+  wire::JobDescription description = {};  ///< sent to nodes that ask for the job
   const Clock* watch = nullptr;           ///< times the status reports; null: the world's own clock
   std::function<void(const Recorder::Json&)> emit;    ///< called with each event
   std::function<bool()> interrupted;                  ///< true once the user has requested the end
-  std::function<void()> before_gathering = [] {};     ///< its errors end the job
-  std::string name = "the coordinator";               ///< for the error of one that hangs
-  std::function<void(const std::string&)> hung = {};  ///< as `Coordinator::Options::hung`
+  std::function<void()> before_gathering = [] {};     ///< an error in it ends the job
+  std::string name = "the coordinator";               ///< for the error if it hangs
+  std::function<void(const std::string&)> hung = {};  ///< see `Coordinator::Options::hung`
   double wall_time = 0;                               ///< seconds since 1970, for TensorBoard
 };
 
-/// A worker's part of the site; the thread that drives its session adds the program, if there is
-/// one. They refer to the site.
+/// Returns a worker's options, which refer to the site. The thread that runs the worker's session
+/// adds the program, if the job has one.
 WorkerOptions worker_options(const MemberSite& site, Rank rank);
 
-/// The role of node 0: coordinates the job to its end and records it in the site's folder. Errors:
-/// the error that ended the job, after the `failed` event.
+/// Runs node 0: coordinates the job to its end and records it in the site's folder. Errors: the
+/// error that ended the job, after the `failed` event.
 void run_coordinator(World& world, const MemberSite& site, const CoordinatorSetup& setup);
 
 }  // namespace syncopate

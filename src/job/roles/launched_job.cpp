@@ -32,8 +32,9 @@ void check_launchable(const TrainConfig& config, const Launch& launch) {
   }
 }
 
-/// A launcher that ends a job signals every rank. Rank 0 then lets the round end and writes a
-/// checkpoint, and the other ranks end with the job. A second signal ends a rank.
+/// Makes this rank ignore one SIGTERM and one SIGINT. A launcher that ends a job signals every
+/// rank: rank 0 then lets the round end and writes a checkpoint, and the other ranks end with the
+/// job. A second signal ends a rank.
 void ignore_first_signal() {
   for (const int request : {SIGTERM, SIGINT}) {
     struct sigaction once {};
@@ -60,7 +61,7 @@ std::vector<Child> processes_of(const TrainingJob& job, const JobRequest& reques
   return processes;
 }
 
-/// Rank 0's own member, and the evaluator.
+/// Makes the member that rank 0 itself is, and the evaluator.
 std::vector<std::unique_ptr<RoleRunner>> members_of_rank_zero(const TrainingJob& job) {
   const RankRole own = role_of_rank(0, job.config().servers);
   std::vector<std::unique_ptr<RoleRunner>> members;
@@ -84,8 +85,8 @@ int coordinate_over_mpi(const TrainingJob& job, const JobRequest& request, int e
                           .in_process = [&job] { return members_of_rank_zero(job); }});
 }
 
-/// The process of rank 0, which holds all of its members: a process of MPI is one rank, and cannot
-/// be forked.
+/// Returns the process of rank 0. It runs all of its members as threads, because an MPI process is
+/// one rank and cannot be forked.
 Child leading_rank(const TrainingJob& job, const JobRequest& request, Descriptor events) {
   const int descriptor = events.get();
   Child child{.name = "rank 0", .body = [&job, &request, descriptor] {

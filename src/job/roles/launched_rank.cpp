@@ -10,7 +10,7 @@
 namespace syncopate {
 namespace {
 
-/// The time for all ranks of an ended job to end.
+/// Time within which all ranks must end once the job has ended.
 constexpr Duration exit_limit = std::chrono::seconds(10);
 
 }  // namespace

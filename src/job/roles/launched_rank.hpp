@@ -17,15 +17,15 @@ struct RankRole {
   friend bool operator==(const RankRole&, const RankRole&) = default;
 };
 
-/// The first ranks are the servers of the job, the others its workers.
+/// Returns the role of a rank: the first ranks are the servers of the job, the others its workers.
 RankRole role_of_rank(std::uint32_t rank, std::uint32_t servers);
 
-/// Runs `body` in a rank of MPI and returns its status. Where a rank throws, or fails while others
-/// continue, MPI ends all ranks, after the rank has printed its error. `sums`: as in
-/// `mpi::SessionOptions`. Errors: those of `mpi::start`.
+/// Runs `body` in an MPI rank and returns its status. If the body throws, or the other ranks do not
+/// end soon after it, the rank prints the error and MPI ends all ranks. `sums`: the rank takes part
+/// in MPI's allreduce. Errors: those of `mpi::start`.
 int run_as_mpi_rank(const Launch& launch, bool sums, const std::function<int(mpi::Session&)>& body);
 
-/// `run_rank` for a rank of a training job.
+/// Does the same for a rank of a training job.
 int run_as_mpi_rank(const JobRequest& request, const std::function<int(mpi::Session&)>& body);
 
 }  // namespace syncopate

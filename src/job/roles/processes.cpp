@@ -26,11 +26,11 @@ bool left_something(const RunClaim& claim, int status) {
     return latest_whole_checkpoint(folder.checkpoints(), [](const std::string&) {}) !=
            claim.checkpoint();
   }
-  std::error_code unknown;  // then nothing that a run needs is there
+  std::error_code unknown;  // after an error `exists` is false: the run left nothing
   return std::filesystem::exists(folder.worker_log(Rank{0}), unknown);
 }
 
-/// "worker 2", "server 0", "evaluator".
+/// Returns "worker 2", "server 0" or "evaluator".
 std::string process_name(const MemberRole& role, Rank index) {
   return role.role == Role::evaluator ? std::string(role.name)
                                       : fmt::format("{} {}", role.name, index.value);

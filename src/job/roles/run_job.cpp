@@ -39,7 +39,7 @@ std::vector<Child> processes_of(const TrainingJob& job, Descriptor events, Durat
   return processes;
 }
 
-/// Binds before it starts a process, so that an address in use causes an error at once.
+/// Binds the address before any process starts, so that an address in use causes an error at once.
 ListeningSocket listen_at(const std::string& address) {
   tcp::Endpoint endpoint = tcp::parse_address(address);
   const int family = endpoint.protocol().family();
@@ -79,7 +79,7 @@ int train_job(const JobRequest& wanted, const OpenView& open_view) {
       .children = processes_of(job, std::move(events.write), request.gather_limit),
       .events = std::move(events.read)};
   if (request.config.virtual_time) {
-    processes.answer = Duration::zero();  // its process computes between two events
+    processes.answer = Duration::zero();  // the simulation may compute for long between two events
   }
   return run_claimed(claim, std::move(processes), open_view);
 }
@@ -136,7 +136,7 @@ int join_job_over(std::unique_ptr<Transport> transport, const JoinRequest& reque
     if (!request.launched) {
       throw;
     }
-    log::debug("{}", error.what());  // the coordinator knows it, and rank 0 shows it
+    log::debug("{}", error.what());  // the coordinator knows the error, and rank 0 shows it
     return status_of(error);
   }
 }

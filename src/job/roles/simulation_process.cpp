@@ -14,7 +14,7 @@
 namespace syncopate {
 namespace {
 
-/// Status reports are for the user, so their intervals are in real time.
+/// Real time for status reports: they are for the user.
 class RealClock final : public Clock {
  public:
   TimePoint now() const override { return steady_now(); }

@@ -1,6 +1,7 @@
-// Goal:   a module or an optimizer that gets other tensors after it was wrapped is refused at the
-//         next step, by the name of the tensor; what changes in place trains on.
-// Method: a process by itself; each change alone.
+// Goal:   if a program replaces a tensor of the module or the optimizer after both were wrapped,
+//         the next step is refused with the tensor's name; tensors that change in place keep
+//         training.
+// Method: jobs of a single process; one change each.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

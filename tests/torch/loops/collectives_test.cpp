@@ -1,6 +1,6 @@
-// Goal:   collectives of tensors and spans give what they promise, for every type, whether the
-//         caller waits or not, and end in an error where a program has left.
-// Method: programs that are threads, and one by itself; closed values.
+// Goal:   collectives of tensors and spans give the documented results, for every type, whether the
+//         caller waits or not, and end with an error if a program has left.
+// Method: programs that are threads, and a single one; closed values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ TEST(CollectivesTest, OfEveryTypeThatCanBeReduced) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-/// They are carried out in the order of the calls, blocking ones among them.
+/// Collectives run in the order of the calls, including blocking calls.
 TEST(CollectivesTest, ThatNobodyWaitsFor) {
   const auto errors = ThreadedPrograms(3).run([](const JobEntry& entry) {
     TorchJob job = init({.entry = entry});
@@ -70,7 +70,7 @@ TEST(CollectivesTest, ThatNobodyWaitsFor) {
     }
     const torch::Tensor first = torch::full({2}, static_cast<float>(entry.rank) + 5);
     TensorWork broadcast = job.broadcast_async(first);
-    job.barrier();  // after all of them
+    job.barrier();  // runs after all of them
     EXPECT_TRUE(broadcast.done());
     EXPECT_TRUE(broadcast.wait().equal(torch::full({2}, 5.0F)));
     EXPECT_TRUE(first.equal(torch::full({2}, 5.0F)));
@@ -88,7 +88,7 @@ TEST(CollectivesTest, ThatNobodyWaitsFor) {
   EXPECT_EQ(errors, std::vector<std::string>(3));
 }
 
-/// The error of one that cannot end, also where another waits behind it.
+/// A collective that cannot end gets an error, and so does one that is queued behind it.
 TEST(CollectivesTest, OfAProgramThatHasLeft) {
   const auto errors = ThreadedPrograms(2).run([](const JobEntry& entry) {
     TorchJob job = init({.entry = entry});
@@ -106,7 +106,7 @@ TEST(CollectivesTest, OfAProgramThatHasLeft) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-/// Many times: whether the two are connected already was once a matter of chance.
+/// Repeats the test, since the two programs may or may not be connected yet when one leaves.
 TEST(CollectivesTest, OfAProgramThatLeftAtOnce) {
   for (int i = 0; i < 20; ++i) {
     const auto errors = ThreadedPrograms(2).run([](const JobEntry& entry) {
@@ -127,7 +127,7 @@ TEST(CollectivesTest, UnderWayWhenTheProgramLeaves) {
     TorchJob job = init({.entry = entry});
     job.barrier();
     if (entry.rank == 0) {
-      under_way = job.allreduce_async(values);  // the other one never does
+      under_way = job.allreduce_async(values);  // the other program never calls it
       behind = job.barrier_async();
     } else {
       std::array<std::byte, 1> byte{};
@@ -161,7 +161,7 @@ TEST(CollectivesTest, OfTensorsWithoutValuesOfTheirOwn) {
   EXPECT_NO_THROW(job.allreduce(one));
 }
 
-/// What a dropped work reads and writes is not given to anybody else before it has ended.
+/// A dropped work keeps the memory that it reads and writes until it has ended.
 TEST(CollectivesTest, OfWorkThatIsDropped) {
   constexpr std::int64_t length = 1 << 16;
   std::array<std::promise<void>, 2> dropped;
@@ -183,13 +183,13 @@ TEST(CollectivesTest, OfWorkThatIsDropped) {
       EXPECT_EQ(others.count_nonzero().item<std::int64_t>(), 0);
     }
     if (entry.rank == 0) {
-      EXPECT_EQ(sums[0].use_count(), 1U);  // let go when the work of the second round was dropped
+      EXPECT_EQ(sums[0].use_count(), 1U);  // released when the work of the second round was dropped
     }
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-/// Of lazy views, whose memory holds other values.
+/// Conjugates and negatives are lazy views, whose memory holds other values.
 TEST(CollectivesTest, OfConjugatesAndNegatives) {
   TorchJob job = init();
   const torch::Tensor number = torch::complex(torch::ones({2}), torch::ones({2}));
@@ -201,7 +201,7 @@ TEST(CollectivesTest, OfConjugatesAndNegatives) {
   EXPECT_TRUE(negative.equal(-torch::ones({2})));
 }
 
-/// Of a machine without CUDA, or of worker 0 of one with.
+/// The CPU on a machine without CUDA, otherwise the device of worker 0.
 TEST(TorchJobTest, DeviceOfAProcessByItself) {
   const torch::Device expected =
       torch::cuda::is_available() ? torch::Device(torch::kCUDA, 0) : torch::Device(torch::kCPU);

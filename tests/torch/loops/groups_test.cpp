@@ -1,6 +1,6 @@
-// Goal:   collectives of some workers concern these alone and go on beside those of others; what
-//         one worker sends to another arrives, in order, whichever comes first; impossible calls
-//         are refused, and nobody waits for a worker that has left.
+// Goal:   collectives of a group involve only its workers and run concurrently with those of other
+//         groups; messages between workers arrive in order, whether send or receive comes first;
+//         impossible calls are refused, and no worker waits for one that has left.
 // Method: programs that are threads; closed values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// Longer than what a send copies.
+/// Number of values in a message that is too long for a send to copy.
 constexpr std::size_t many = 100'000;
 
 template <class Program>
@@ -31,7 +31,7 @@ void expect_no_errors(std::uint32_t programs, const Program& program) {
   const auto errors = ThreadedPrograms(programs).run([&](const JobEntry& entry) {
     Job job({.entry = entry});
     program(job);
-    job.barrier();  // nobody leaves while another waits
+    job.barrier();  // so that no worker leaves while another one waits
   });
   EXPECT_THAT(errors, Each(""));
 }
@@ -52,8 +52,8 @@ TEST(GroupsTest, AreCountedByTheirOwnRanks) {
   });
 }
 
-/// The group of 0 and 1, and that of 1 and 2, each have a collective under way on worker 1, whose
-/// others call theirs one after the other.
+/// Worker 1 has a collective under way in its group with worker 0 and in its group with worker 2.
+/// Worker 0 calls its collective only after worker 2 has called its own.
 TEST(GroupsTest, GoOnBesideEachOther) {
   expect_no_errors(3, [](Job& job) {
     std::optional<Group> low;
@@ -68,7 +68,7 @@ TEST(GroupsTest, GoOnBesideEachOther) {
     std::vector<float> second(many, 10);
     if (job.rank() == 1) {
       CollectiveWork of_low = low->allreduce_async(first);
-      high->allreduce(second);  // before worker 0 has come to its own
+      high->allreduce(second);  // ends before worker 0 has called its allreduce
       job.barrier();
       of_low.wait();
       EXPECT_THAT(first, Each(2));
@@ -87,7 +87,7 @@ TEST(GroupsTest, GoOnBesideEachOther) {
 
 TEST(GroupsTest, HaveNumbersThatAllMembersAgreeOn) {
   expect_no_errors(3, [](Job& job) {
-    // Worker 0 has opened more groups than the others when all open one together.
+    // Workers 0 and 1 have opened more groups than worker 2 when all open one together.
     for (int i = 0; i < 5 && job.rank() != 2; ++i) {
       std::vector<float> ones{1};
       job.open_group({0, 1}).allreduce(ones);
@@ -167,7 +167,7 @@ TEST(SendTest, ArrivesInOrderUnderEachTag) {
   });
 }
 
-/// Both begin to receive before either sends.
+/// Both workers begin to receive before either sends.
 TEST(SendTest, ToEachOtherAtTheSameTime) {
   for (const std::size_t count : {std::size_t{1}, many}) {
     expect_no_errors(2, [&](Job& job) {
@@ -246,7 +246,7 @@ TEST(GroupsTest, ThatAreImpossibleAreRefused) {
   });
 }
 
-/// Of two workers, whose blocks together have a length that no number of this machine counts.
+/// The total length of the blocks of two workers overflows std::size_t.
 TEST(GroupsTest, GoOnAfterLengthsThatNoMemoryHas) {
   expect_no_errors(2, [](Job& job) {
     Group all = job.everyone();
@@ -281,7 +281,7 @@ TEST(GroupsTest, RefuseTwoThreadsAtOnce) {
     std::thread other;
     if (job.rank() == 0) {
       std::vector<CollectiveWork> passed;
-      other = std::thread([&] {  // waits for worker 1
+      other = std::thread([&] {  // blocks in a barrier until worker 1 calls it
         while (refusal([&] { all.barrier(); }) != "no ConfigError") {
         }
       });
@@ -355,7 +355,7 @@ TEST(GroupsTest, SayThatWorkHasEndedByAnError) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-/// Worker 0 closes the group before worker 1 takes part.
+/// Worker 0 closes the group before worker 1 has called the collectives.
 TEST(GroupsTest, AreClosedOnceAllThatWasBegunHasEnded) {
   expect_no_errors(2, [](Job& job) {
     std::optional<Group> both = job.open_group({0, 1});
@@ -383,7 +383,7 @@ TEST(GroupsTest, AreClosedOnceAllThatWasBegunHasEnded) {
   });
 }
 
-/// What a group has under way ends with an error when its program leaves, also a receive.
+/// When a program leaves, its collectives and receives that are under way end with an error.
 TEST(GroupsTest, EndWithTheJob) {
   const auto errors = ThreadedPrograms(2).run([](const JobEntry& entry) {
     std::optional<Job> job(InitOptions{.entry = entry});

@@ -1,7 +1,7 @@
-// Goal:   a program ends its waits for other workers: while it joins, in a collective, in a step
-//         and in the wait for the end, where this ends the job for all.
-// Method: two programs as threads. One interrupts its waits; the other one does not come to them
-//         before the first has got its error.
+// Goal:   a program can interrupt its waits for other workers: while it joins, in a collective, in
+//         a step and in the wait for the end, which ends the job for all workers.
+// Method: two programs as threads. One interrupts its waits; the other one makes the same calls
+//         only after the first has got its error.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,17 +19,18 @@ using testing::HasSubstr;
 
 class InterruptionTest : public testing::Test {
  protected:
-  /// Of worker 1: what it waits for in vain.
+  /// Called by worker 1. Expects that `wait`, which the other worker does not join, is interrupted.
   void expect_interrupted(const std::function<void()>& wait) {
     set_interruption([] { return true; });
     EXPECT_THROW(wait(), Cancelled);
     set_interruption({});
     interrupted_.set_value();
   }
-  /// Of worker 0.
+  /// Called by worker 0. Waits until worker 1 was interrupted.
   void await_interrupted() { interrupted_.get_future().wait(); }
 
-  /// Both take a step; worker 1 then waits in `wait`, and worker 0 does the same after it.
+  /// Both workers take a step. Worker 1 then calls `wait`, and worker 0 calls it after worker 1 was
+  /// interrupted. Returns the errors of both.
   std::vector<std::string> run(const std::function<void(DistributedOptimizer&)>& wait) {
     return ThreadedPrograms(2).run([&](const JobEntry& entry) {
       TorchJob job = init({.entry = entry});

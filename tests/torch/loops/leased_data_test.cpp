@@ -1,8 +1,8 @@
-// Goal:   where samples are leased, the workers together see each of them exactly once an epoch, a
-//         faster worker sees more of them, and a loop may use its share before, during and after
-//         training, or without any.
-// Method: programs as threads that note the samples of each step; a slow worker waits for the
-//         progress of the other one, or for an emulated device.
+// Goal:   with leased samples, all workers together see each sample exactly once per epoch, a
+//         faster worker sees more of them, and a loop may use its share before, during, after and
+//         without training.
+// Method: programs as threads record the samples of each step; a slow worker waits for the progress
+//         of the other one, or for an emulated device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-constexpr std::size_t length = 243;  // of the dataset
+constexpr std::size_t length = 243;  // samples of the dataset
 constexpr std::size_t step_size = 4;
 constexpr std::size_t passes = 3;
 
@@ -36,7 +36,7 @@ Samples all_samples(std::size_t count) {
   return all;
 }
 
-/// The samples that each worker of two has seen, by epoch, in its order.
+/// The samples that each of two workers has seen, by epoch and in the worker's order.
 struct Seen {
   explicit Seen(std::size_t epochs) : by_worker(2, std::vector<Samples>(epochs)) {}
 
@@ -60,7 +60,7 @@ void expect_each_once(const Seen& seen, std::size_t count = length) {
   }
 }
 
-/// One epoch of a share; `step` takes the samples of each step.
+/// Runs one epoch of a share and calls `step` with the samples of each step.
 void run_epoch(Share& share, const std::function<void(const Samples& step)>& step) {
   for (Samples next = share.next(); !next.empty(); next = share.next()) {
     step(next);
@@ -71,7 +71,7 @@ void append(Samples& all, const Samples& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
-/// Worker 1 takes a step for three of worker 0, as long as that one trains.
+/// Lets worker 1 take one step for every three steps of worker 0, until worker 0 leaves.
 class UnequalSpeeds {
  public:
   void before_step(std::uint32_t rank) {
@@ -137,7 +137,7 @@ Seen trained_under(const std::string& scheme, Settings options, UnequalSpeeds* s
   return seen;
 }
 
-/// Two devices, one of a fifth of the other's speed.
+/// Writes a cluster file of two devices, one with a fifth of the other's speed.
 std::string unequal_cluster() {
   const std::string file = testing::TempDir() + "/unequal-" + std::to_string(::getpid()) + ".toml";
   std::ofstream(file) << "[[devices]]\nname = \"fast\"\nsamples_per_second = 1000\n"
@@ -158,7 +158,7 @@ TEST(LeasedDataTest, IsSeenOnceAnEpochInRoundsOfLocalSteps) {
   EXPECT_GT(seen.of_worker(0), 2 * seen.of_worker(1));
 }
 
-/// The workers of ssgd take the same number of steps: leases follow by request alone.
+/// Workers of ssgd take the same number of steps, so only their requests determine the leases.
 TEST(LeasedDataTest, IsSeenOnceAnEpochInLockstep) {
   expect_each_once(trained_under("ssgd", {{"data-order", "leased"}}, nullptr));
 }
@@ -177,7 +177,7 @@ struct Numbers : torch::data::Dataset<Numbers> {
   torch::optional<std::size_t> size() const override { return length; }
 };
 
-/// A loader with threads of its own asks for several steps ahead, also beyond the end of an epoch.
+/// A loader with its own threads requests several steps ahead, even beyond the end of an epoch.
 TEST(LeasedDataTest, ComesByALoaderThatReadsAheadWithoutTraining) {
   Seen seen(passes);
   const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
@@ -197,7 +197,7 @@ TEST(LeasedDataTest, ComesByALoaderThatReadsAheadWithoutTraining) {
   expect_each_once(seen);
 }
 
-/// The samples that a loop leaves out by leaving an epoch early are those of its own leases.
+/// A loop that leaves an epoch early skips only samples of its own leases.
 TEST(LeasedDataTest, OfAnEpochThatALoopLeavesEarly) {
   Seen seen(2);
   const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
@@ -218,7 +218,7 @@ TEST(LeasedDataTest, OfAnEpochThatALoopLeavesEarly) {
   EXPECT_EQ(seen.in_epoch(0).size(), length - step_size);  // worker 0 has asked for a second step
 }
 
-/// Which samples an earlier job has leased is not known: the epoch begins again.
+/// The epoch begins again, since the job does not know which samples an earlier job has leased.
 TEST(LeasedDataTest, OfAJobThatGoesOnInTheMiddleOfAnEpoch) {
   Seen seen(2);
   const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
@@ -235,7 +235,7 @@ TEST(LeasedDataTest, OfAJobThatGoesOnInTheMiddleOfAnEpoch) {
   EXPECT_EQ(seen.in_epoch(1), all_samples(length));
 }
 
-/// Of a loader's sampler, by libtorch's archives.
+/// Saves and loads the sampler of a loader by libtorch's archives.
 TEST(LeasedDataTest, ASamplerGoesOnWhereItWasSaved) {
   TorchJob job = init({.options = {{"data-order", "fixed"}}});
   ShareSampler first(job.share(length, step_size));
@@ -264,7 +264,7 @@ TEST(LeasedDataTest, ASamplerGoesOnWhereItWasSaved) {
   EXPECT_EQ(second.next(step_size), first.next(step_size));
 }
 
-/// A loader of one's own over `share`, in steps of this worker.
+/// Makes a loader of libtorch over `sampler`, with batches of one step of this worker.
 auto loader_over(const ShareSampler& sampler) {
   return torch::data::make_data_loader(Numbers().map(torch::data::transforms::Stack<>()), sampler,
                                        torch::data::DataLoaderOptions().batch_size(step_size));
@@ -288,7 +288,7 @@ TEST(LeasedDataTest, ALoaderGoesOnWhereItsShareDoes) {
   }
 }
 
-/// A copy of the sampler does not see what the loader asks of its own one.
+/// The loader has a copy of the sampler, whose requests the original does not see.
 TEST(LeasedDataTest, ACopyOfTheSamplerIsSavedAtTheEndOfAnEpoch) {
   for (const std::string order : {"fixed", "leased"}) {
     const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {

@@ -1,6 +1,6 @@
-// Goal:   a program with a loop of its own that does something unusual works, or gets an error that
-//         says what to do; an error of one program reaches the others.
-// Method: jobs of one process; two programs as threads where one has to notice the other.
+// Goal:   a program whose loop does something unusual works, or gets an error that says what to do;
+//         an error of one program reaches the others.
+// Method: jobs of a single process; two programs as threads if one has to notice the other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,7 +66,8 @@ TEST(LoopErrorsTest, ParameterWithoutGradientMakesNoStep) {
   EXPECT_EQ(values_of(setup.net), before);
 }
 
-/// libtorch 2 takes gradients away where libtorch 1 sets them to zero; `backward` makes new ones.
+/// zero_grad of libtorch 2 removes gradients, while libtorch 1 sets them to zero. `backward` then
+/// makes new ones.
 TEST(LoopErrorsTest, GradientsThatTheProgramReplaces) {
   LoneProgram wrapped, plain;
   DistributedOptimizer optimizer(wrapped.job, wrapped.net, wrapped.sgd, {.batch_size = 4});
@@ -83,7 +84,7 @@ TEST(LoopErrorsTest, GradientsThatTheProgramReplaces) {
   }
 }
 
-/// That of libtorch 1 refuses views that autograd knows.
+/// zero_grad of libtorch 1 refuses views that autograd tracks.
 TEST(LoopErrorsTest, GradientsThatTheProgramsOptimizerZeroes) {
   LoneProgram wrapped, plain;
   DistributedOptimizer optimizer(wrapped.job, wrapped.net, wrapped.sgd, {.batch_size = 4});
@@ -224,13 +225,13 @@ TEST(LoopErrorsTest, ProgramsThatTrainDifferentThings) {
                                    "worker 0"))));
 }
 
-/// A group for the weight, and one for the bias.
+/// Returns two parameter groups, one with the weight and one with the bias.
 std::vector<torch::optim::OptimizerParamGroup> two_groups_of(Linear& net) {
   return {torch::optim::OptimizerParamGroup({net.layer->weight}),
           torch::optim::OptimizerParamGroup({net.layer->bias})};
 }
 
-/// The server steps all that the module trains, at one rate.
+/// A server steps all trained parameters of the module, at one learning rate.
 TEST(LoopErrorsTest, ParametersAndRatesThatAServerDoesNotKnow) {
   const std::string folder = run_folder();
   const auto errors = errors_of_two([&](const JobEntry& entry) {
@@ -248,7 +249,7 @@ TEST(LoopErrorsTest, ParametersAndRatesThatAServerDoesNotKnow) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-/// The other one gets the error in its own loop.
+/// The other program gets the error in its own loop.
 TEST(LoopErrorsTest, ProgramThatLeavesItsLoopByAnException) {
   const std::string folder = run_folder();
   const auto errors = errors_of_two([&](const JobEntry& entry) {
@@ -267,7 +268,7 @@ TEST(LoopErrorsTest, ProgramThatLeavesItsLoopByAnException) {
   EXPECT_EQ(errors[1], "out of paper");
 }
 
-/// The final parameters of two workers that take these numbers of steps.
+/// Runs two workers that take these numbers of steps; returns their final parameters.
 std::vector<std::vector<float>> after_loops_of(const Options& options,
                                                std::array<std::uint32_t, 2> steps) {
   const std::string folder = run_folder();
@@ -290,7 +291,7 @@ std::vector<std::vector<float>> after_loops_of(const Options& options,
   return params;
 }
 
-/// One that has left waits for the others, and all have the model of the job at the end.
+/// A program that has left its loop waits for the others, and all end with the model of the job.
 TEST(LoopErrorsTest, LoopsOfUnequalLength) {
   std::vector<Options> jobs{{{"scheme", "nbssgd"}, {"commit", "racy"}},
                             {{"scheme", "nbssgd"}, {"commit", "racy"}, {"aggregate", "server"}},
@@ -317,8 +318,8 @@ struct Normed : torch::nn::Module {
   torch::nn::BatchNorm1d norm{register_module("norm", torch::nn::BatchNorm1d(6))};
 };
 
-/// The last round, in which nobody has samples, leaves running statistics as they are. They are
-/// those of 20 steps on each worker; with overlap the mean is one of unequal numbers of steps.
+/// The last round has no samples and must not change running statistics. They are those of 20 steps
+/// on each worker; with overlap they are a mean over unequal numbers of steps.
 TEST(LoopErrorsTest, BuffersAtTheEnd) {
   const auto of_steps = [](int steps) { return 1 - std::pow(0.9, steps); };
   const std::map<std::string, int> most_steps{{"ssgd", 20},     {"local-sgd", 20}, {"esync", 1000},

@@ -13,17 +13,17 @@
 
 namespace syncopate::test {
 
-/// Programs that are threads of this process, and their coordinator.
+/// Runs programs as threads of this process, together with their coordinator.
 class ThreadedPrograms {
  public:
   explicit ThreadedPrograms(std::uint32_t programs) : programs_(programs), coordinator_(programs) {}
 
   using Program = std::function<void(const JobEntry& entry)>;
-  /// Runs the program once for each worker, in a thread each, and then the coordinator to its end.
-  /// Returns the message of the error that ended each; empty for one that ended well.
+  /// Runs the program in a thread for each worker, and the coordinator to its end. Returns for each
+  /// program the message of the error that ended it; empty if it ended without one.
   std::vector<std::string> run(const Program& program);
 
-  /// The message of the error that ended the job, after `run`.
+  /// Returns the message of the error that ended the job. Call it after `run`.
   const std::string& failure() const { return failure_; }
 
  private:
@@ -32,12 +32,12 @@ class ThreadedPrograms {
   ProgramCoordinator coordinator_;
 };
 
-/// A loop of `epochs` epochs over the small dataset by SGD with momentum 0.9 and rate 0.1. Returns
-/// the final parameters. `scheme` goes to the optimizer; empty: that of `init`.
+/// Trains for `epochs` epochs over the small dataset by SGD with momentum 0.9 and learning rate
+/// 0.1. Returns the final parameters. An empty `scheme` stands for that of `init`.
 std::vector<float> train_by_loop(const InitOptions& init, std::size_t batch_size, int epochs,
                                  const std::string& scheme = "");
 
-/// The message of the ConfigError that `body` throws.
+/// Returns the message of the ConfigError that `body` throws.
 std::string refusal(const std::function<void()>& body);
 
 }  // namespace syncopate::test

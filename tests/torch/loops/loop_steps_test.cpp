@@ -1,6 +1,8 @@
-// Goal:   steps over unequal parts of a batch are a step over the whole; gradients that are not
-//         finite do to a process by itself what they do to a job; many steps need no more memory.
-// Method: programs that are threads, beside libtorch alone; the heap is measured on the way.
+// Goal:   a step of workers with unequal parts of a batch equals a step over the whole batch; a
+//         gradient that is not finite has the same effect in a single process as in a job; memory
+//         does not grow over many steps.
+// Method: programs that are threads are compared with libtorch without a job; the test measures the
+//         heap during the training.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -27,7 +29,7 @@ torch::Tensor loss(Linear& net, std::int64_t first, std::int64_t count) {
                                               labels.narrow(0, first, count));
 }
 
-/// The gradients of a whole batch, in the order of the parameters.
+/// Returns the gradients of the whole batch, in the order of the parameters.
 std::vector<float> gradients_of_batch() {
   Linear net;
   loss(net, 0, batch).backward();
@@ -39,7 +41,7 @@ std::vector<float> gradients_of_batch() {
   return values;
 }
 
-/// By SGD of rate 1 a step is the gradient.
+/// With SGD at learning rate 1 a step equals the gradient.
 TEST(LoopStepsTest, OfUnequalPartsAreThoseOfTheWholeBatch) {
   const std::vector<float> expected = gradients_of_batch();
   const std::vector<float> before = values_of(Linear());
@@ -62,7 +64,7 @@ TEST(LoopStepsTest, OfUnequalPartsAreThoseOfTheWholeBatch) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-/// Two heads, of which a pass uses one.
+/// A network of two heads, one of which each pass uses.
 struct Heads : torch::nn::Module {
   Heads() {
     const torch::NoGradGuard no_grad;
@@ -74,7 +76,37 @@ struct Heads : torch::nn::Module {
   torch::nn::Linear second{register_module("second", torch::nn::Linear(6, 3))};
 };
 
-/// Six steps; `head_of` a step is the one that this worker uses.
+TEST(LoopStepsTest, AlignMakesModulesEqualAndKeepsGradients) {
+  for (const std::string scheme : {"ssgd", "esync", "ssp"}) {
+    SCOPED_TRACE(scheme);
+    const std::string folder = run_folder();
+    std::array<std::vector<float>, 2> aligned;
+    const auto errors = ThreadedPrograms(2).run([&](const JobEntry& entry) {
+      TorchJob job = init({.scheme = scheme, .options = {{"run-dir", folder}}, .entry = entry});
+      Heads net;
+      torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1));
+      DistributedOptimizer optimizer(job, net, sgd, {.batch_size = 5});
+      const auto backward = [&] { net.first->forward(images()).square().mean().backward(); };
+      for (int step = 0; step < (entry.rank == 0 ? 5 : 1); ++step) {
+        optimizer.zero_grad();
+        backward();
+        optimizer.step();
+      }
+      optimizer.zero_grad();
+      backward();
+      const torch::Tensor before = net.first->weight.grad().clone();
+      optimizer.align("after an epoch");
+      EXPECT_TRUE(torch::equal(net.first->weight.grad(), before));
+      EXPECT_FALSE(net.second->weight.grad().defined());  // no pass has used it
+      aligned.at(entry.rank) = values_of(net);
+      optimizer.finish();
+    });
+    EXPECT_EQ(errors, std::vector<std::string>(2));
+    EXPECT_EQ(aligned[0], aligned[1]);
+  }
+}
+
+/// Takes six steps; `head_of(step)` is the head that this worker uses.
 template <class HeadOf>
 std::vector<float> train_heads(const InitOptions& options, const HeadOf& head_of) {
   TorchJob job = init(options);
@@ -90,7 +122,8 @@ std::vector<float> train_heads(const InitOptions& options, const HeadOf& head_of
   return values_of(net);
 }
 
-/// The same without a job. `head_of` a step and a worker; the mean over `workers` of them.
+/// Takes the same steps without a job, with the mean loss of `workers` workers. The head of a
+/// worker is `head_of(step, worker)`.
 template <class HeadOf>
 std::vector<float> heads_without_job(int workers, const HeadOf& head_of) {
   Heads net;
@@ -138,12 +171,12 @@ TEST(LoopStepsTest, RefuseAServerThatWouldMoveAParameterWithoutAGradient) {
   });
   const auto own = HasSubstr("no backward pass of this step has used second.weight");
   EXPECT_THAT(errors, testing::Contains(own));
-  // The program that is behind may be ended by the refusal of the other one.
+  // The slower program may also end because the other one was refused.
   EXPECT_THAT(errors,
               testing::Each(testing::AnyOf(own, HasSubstr("left its loop by an exception"))));
 }
 
-/// A layer of bfloat16 that is not trained, before one that is.
+/// A network with a frozen layer of bfloat16 before a trained one.
 struct Adapted : torch::nn::Module {
   Adapted() {
     base->to(torch::kBFloat16);
@@ -177,7 +210,7 @@ TEST(LoopStepsTest, FrozenParametersAreThoseOfWorkerZeroAndStayOutOfTheExchange)
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-/// Four steps, the second of which has a gradient that is not finite. Returns the parameters.
+/// Takes four steps; the gradient of the second one is not finite. Returns the parameters.
 std::vector<float> train_with_nan(const InitOptions& options) {
   TorchJob job = init(options);
   Linear net;
@@ -216,7 +249,7 @@ TEST(LoopStepsTest, GradientThatIsNotFiniteAndSkipped) {
   EXPECT_EQ(errors, std::vector<std::string>(1));
 }
 
-/// Bytes in use; 0 under a sanitizer, which has a heap of its own.
+/// Returns the bytes of the heap in use; 0 under a sanitizer, which has its own heap.
 std::size_t heap() {
   return ::mallinfo2().uordblks;
 }

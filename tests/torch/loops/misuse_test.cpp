@@ -1,6 +1,7 @@
-// Goal:   a job that is used by two threads at once, by a forked process, or after it was moved,
-//         says so and goes on.
-// Method: a thread in the middle of a step; a child that uses the job and destroys it; each call.
+// Goal:   if two threads use a job at once, or a forked process or a moved-from object uses it, the
+//         call is refused with the reason, and the job goes on.
+// Method: a thread calls while another one is in a step; a child uses the job and destroys it; each
+//         call after a move.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -18,7 +19,7 @@ namespace {
 using testing::Each;
 using testing::HasSubstr;
 
-/// True if the child of `fork` that runs `body` finds it true.
+/// Forks a child that runs `body`, and returns the result of `body`.
 bool is_true_in_child(const std::function<bool()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -49,7 +50,7 @@ TEST(MisuseTest, ByAForkedProcess) {
       return all;
     });
     EXPECT_TRUE(refused);
-    EXPECT_EQ(share.next().size(), 4U);  // of the parent, as if nothing had been
+    EXPECT_EQ(share.next().size(), 4U);  // the parent's share is unchanged
     optimizer->zero_grad();
     optimizer->step(4);
     optimizer->finish();
@@ -66,7 +67,7 @@ TEST(MisuseTest, ByTwoThreadsAtOnce) {
       job.open_group({0, 1});
       return;
     }
-    std::thread other([&] {  // waits for worker 1
+    std::thread other([&] {  // blocks until worker 1 opens the group
       while (refusal([&] { job.open_group({0, 1}); }) != "no ConfigError") {
       }
     });
@@ -82,7 +83,7 @@ TEST(MisuseTest, ByTwoThreadsAtOnce) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-/// Worker `rank` computes a gradient of its own.
+/// Computes a gradient that depends on the rank.
 void compute(Linear& net, std::uint32_t rank) {
   net.forward(torch::full({4, 6}, 1 + static_cast<double>(rank))).sum().backward();
 }

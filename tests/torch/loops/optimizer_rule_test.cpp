@@ -1,6 +1,8 @@
-// Goal:   the rule of an optimizer is the one that a server applies; one that has none stands for
-//         its momentum, and a changed one is refused where a server takes the steps.
-// Method: optimizers of libtorch with hand-picked options; jobs of two programs that change theirs.
+// Goal:   a server applies the rule of the program's optimizer; for an optimizer without a rule
+//         only its momentum counts; a rule that changes during the training is refused if a server
+//         takes the steps.
+// Method: optimizers of libtorch with chosen options; jobs of two programs that change their
+//         options.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -51,7 +53,7 @@ TEST(OptimizerRuleTest, WithoutOneItStandsForItsMomentum) {
 
 TEST(OptimizerRuleTest, OfGroupsThatDifferInTheirDecayAlone) {
   const SGDOptions one = SGDOptions(0.1).momentum(0.7).weight_decay(0.1);
-  // Later versions of libtorch give a group what its options leave at their defaults from `one`.
+  // In later versions of libtorch a group takes from `one` the options that are at their defaults.
   const SGDOptions other = SGDOptions(0.1).momentum(0.7).weight_decay(0.2);
   const torch::optim::SGD sgd({group(one), group(other)}, one);
   EXPECT_EQ(rule_of(sgd).options, (Options{{"optimizer", "momentum"}, {"momentum", "0.7"}}));
@@ -73,8 +75,8 @@ TEST(OptimizerRuleTest, OfGroupsThatDifferInTheirRate) {
   EXPECT_THAT(rule_of(sgd).has_no_rule, HasSubstr("give all groups the same options"));
 }
 
-/// What the second step says to both workers of a job, whose optimizer `change` changes after the
-/// first one; empty: it is taken.
+/// Takes a step, applies `change` to the optimizer's options, and takes another step. Returns for
+/// each of two workers why the second step was refused; empty if it was not.
 std::vector<std::string> after(const std::string& scheme,
                                const std::function<void(SGDOptions&)>& change) {
   std::vector<std::string> refusals(2);

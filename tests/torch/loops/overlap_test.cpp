@@ -1,5 +1,6 @@
-// Goal:   with option overlap on gradients of a module leave during its backward pass, and the
-//         training has the same bits as without; what a program must not do then is refused.
+// Goal:   with option overlap = on, gradients of a module are sent during its backward pass, and
+//         the training has the same bits as without overlap; calls that overlap forbids are
+//         refused.
 // Method: two programs, threads of this process, train a network of several buckets with and
 //         without overlap; misuse in a process by itself.
 #include <gmock/gmock.h>
@@ -12,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// 4.3 MB, and a layer that only some passes use.
+/// A network of 4.3 MB with a layer that only some passes use.
 struct Wide : torch::nn::Module {
   Wide() {
     torch::NoGradGuard no_grad;
@@ -30,7 +31,7 @@ struct Wide : torch::nn::Module {
   torch::nn::Linear last{register_module("last", torch::nn::Linear(720, 3))};
 };
 
-/// Steps of 1 to 6 samples, every third with two passes.
+/// Takes steps of 1 to 6 samples, every third one with two passes; returns the parameters.
 std::vector<float> train(const JobEntry& entry, const std::string& overlap,
                          const std::string& folder) {
   TorchJob job({.options = {{"overlap", overlap}, {"run-dir", folder}}, .entry = entry});

@@ -1,6 +1,7 @@
-// Goal:   a scheme that a program registers trains its replica, in a job and alone.
-// Method: one that averages gradients as `ssgd` does, in programs that are threads and by itself,
-//         compared with `ssgd`.
+// Goal:   a scheme that a program registers trains the program's replica, in a job and in a single
+//         process.
+// Method: a scheme that averages gradients as `ssgd` does, in programs that are threads and in a
+//         single one, is compared with `ssgd`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@ using testing::Each;
 using testing::HasSubstr;
 using testing::Pointwise;
 
-/// g = sum(n_i g_i) / sum(n_i), and a step.
+/// Averages gradients by samples, g = sum(n_i g_i) / sum(n_i), and takes a step.
 class MeanGradient final : public Scheme {
  public:
   void after_backward(SchemeStep& step) override {
@@ -79,7 +80,7 @@ TEST(OwnSchemeTest, ItsErrorsLeaveTheStep) {
   EXPECT_THROW(train_by_loop({}, batch_size, epochs, "failing"), std::runtime_error);
 }
 
-/// As with a built-in one.
+/// The rules for built-in schemes also hold for a registered one.
 TEST(OwnSchemeTest, AJobHasOneOptimizerAndABatchSize) {
   register_schemes();
   TorchJob job = init();

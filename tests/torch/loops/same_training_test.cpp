@@ -1,6 +1,6 @@
-// Goal:   a program that trains by a loop of its own gets the parameters that the same training by
-//         `Job::start` gets, and workers that synchronize get the same.
-// Method: a small classifier whose first parameters are constants; programs are threads.
+// Goal:   a program that trains by a loop of its own gets the same parameters as the same training
+//         by `Job::start`, and synchronized workers get the same parameters.
+// Method: a small classifier with fixed initial parameters; programs are threads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,8 @@ namespace {
 
 using Options = std::map<std::string, std::string>;
 
-/// The parameters of all workers. Each test needs all of them to end well.
+/// Trains by loops and returns the parameters of all workers. Expects that all end without an
+/// error.
 std::vector<std::vector<float>> train_by_loops(const std::string& scheme, std::uint32_t workers,
                                                Options options) {
   options["run-dir"] = run_folder();
@@ -46,7 +47,8 @@ TEST(SameTrainingTest, OfOneWorkerWithSsgd) {
   expect_same_training("ssgd", 1);
 }
 
-/// A job ends with a round, which may take more steps than the loop: one worker is sequential SGD.
+/// A job ends with a whole round, which may have more steps than the loop. So this test has only
+/// one worker, which trains by sequential SGD.
 TEST(SameTrainingTest, OfOneWorkerWithEsync) {
   const std::vector<float> expected = train_by_job("ssgd", 1, {});
   expect_near(train_by_loops("esync", 1, {}).front(), expected);
@@ -74,7 +76,7 @@ TEST(SameTrainingTest, OfAProcessByItself) {
   expect_near(train_by_loop({}, batch_size, epochs), train_by_job("ssgd", 1, {}));
 }
 
-/// Each runs with its defaults: steps, servers, shared memory, pacing.
+/// Each scheme runs with its defaults for local steps, servers, shared memory and pacing.
 TEST(EverySchemeTest, TrainsByLoopsOfTwoPrograms) {
   const std::vector<float> before = values_of(Linear());
   for (const std::string& scheme : distributed_schemes()) {

@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
-// What jobs of modules and programs with a loop of their own train alike. Includes none of the
-// project's headers: the library and its front end have classes of the same names.
+// A small problem for tests that compare jobs of modules with programs that have their own loop.
+// Includes none of the project's headers: the library and its front end have classes of the same
+// names.
 namespace syncopate::test {
 
-/// A linear classifier of 6 values whose first parameters are always the same.
+/// A linear classifier of 6 values with fixed initial parameters.
 struct Linear : torch::nn::Module {
   Linear();
   torch::Tensor forward(const torch::Tensor& x) { return layer(x.flatten(1)); }
@@ -21,7 +22,7 @@ std::vector<float> values_of(const torch::nn::Module& module);
 
 /// 64 images of 2×3 pixels in three classes.
 struct SmallData {
-  static constexpr float mean = 0.4F;  ///< of pixels from 0 to 1
+  static constexpr float mean = 0.4F;  ///< of pixels scaled to [0, 1]
   static constexpr float standard_deviation = 0.3F;
   std::vector<std::uint8_t> pixels = {};
   std::vector<std::uint8_t> labels = {};
@@ -38,17 +39,17 @@ class SmallImages : public torch::data::Dataset<SmallImages> {
   SmallData data_ = small_data();
 };
 
-/// A new folder for the files of a job.
+/// Returns a new folder for the files of a job.
 std::string run_folder();
 
-/// The training by a job of modules: three epochs of SGD with rate 0.1 and momentum 0.9, with
-/// batches of 8 samples a worker. Returns the parameters of the first worker.
+/// Trains by a job of modules: three epochs of SGD with learning rate 0.1 and momentum 0.9, with
+/// batches of 8 samples per worker. Returns the parameters of the first worker.
 inline constexpr int epochs = 3;
 inline constexpr std::size_t batch_size = 8;
 std::vector<float> train_by_job(const std::string& scheme, std::uint32_t workers,
                                 std::map<std::string, std::string> options);
 
-/// The names of all schemes of more than one worker.
+/// Returns the names of all schemes with more than one worker.
 std::vector<std::string> distributed_schemes();
 
 }  // namespace syncopate::test

@@ -1,4 +1,4 @@
-# The program of docs/guides/cpp.md, "Your own loop", as a source of loop_tests, which runs it.
+# Adds the program of docs/guides/cpp.md, "Your own loop", to the sources of loop_tests, which run it.
 set(page ${CMAKE_SOURCE_DIR}/docs/guides/cpp.md)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page})
 file(READ ${page} text)

@@ -1,5 +1,5 @@
 // Goal:   the program of docs/guides/cpp.md, "Your own loop", compiles and trains.
-// Method: CMake takes it from the page; it runs here as a job of one process.
+// Method: CMake extracts the program from the page; it runs here as a job of one process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
-// Goal:   the clock of a process stands still while the process is suspended, and never otherwise.
-// Method: a source that moves by hand; readings are compared with those worked out by hand.
+// Goal:   the clock of a process stops while the process is suspended, and at no other time.
+// Method: a time source that the test advances; readings are compared with values worked out by
+//         hand.
 
 #include "base/awake_clock.hpp"
 
@@ -26,7 +27,7 @@ class AwakeClockTest : public testing::Test {
  protected:
   AwakeClockTest() { source = 1h; }
 
-  /// Beats every 100 ms for `duration`.
+  /// Advances the source by `duration` and calls `beat` every 100 ms.
   void beat_for(Duration duration) {
     for (const Duration end = source + duration; source < end; source += 100ms) {
       clock_.beat();
@@ -76,7 +77,7 @@ TEST_F(AwakeClockTest, GoesOnWhileItIsReadThoughTheTaskThatBeatsIsStopped) {
 
 TEST_F(AwakeClockTest, NeverRunsBackwardsUnderManyReaders) {
   static std::atomic<Duration::rep> passed = 0;
-  AwakeClock clock([] { return Duration(passed += 20'000); }, 1ms);  // 20 us a reading
+  AwakeClock clock([] { return Duration(passed += 20'000); }, 1ms);  // each reading takes 20 us
   std::atomic<bool> done = false;
   std::vector<std::jthread> readers;
   for (int reader = 0; reader < 3; ++reader) {

@@ -1,5 +1,5 @@
-// Goal:   a conversion of a number that another process or a user has sent is defined, whatever the
-//         number is.
+// Goal:   conversions of numbers that come from another process or a user have a defined result for
+//         every number.
 // Method: the ends of each range, numbers beyond them, infinities and NaN.
 
 #include <gtest/gtest.h>

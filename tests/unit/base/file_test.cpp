@@ -1,7 +1,7 @@
-// Goal:   an atomic file is whole or absent, and a failure names file and reason and leaves
-//         nothing.
+// Goal:   an atomic file is whole or absent; a failure leaves no file, and its error has the path
+//         and the reason.
 // Method: files in a temporary folder; a folder that does not exist; an `fsync` of this program
-//         that notes what was flushed.
+//         that records what was flushed.
 
 #include "base/file.hpp"
 
@@ -29,7 +29,7 @@ std::vector<Flushed> flushed;
 
 }  // namespace
 
-/// Replaces that of the C library in this program.
+/// Replaces the function of the C library in this program.
 extern "C" int fsync(int descriptor) {
   struct stat facts {};
   ::fstat(descriptor, &facts);
@@ -120,7 +120,7 @@ TEST(ReadFile, NamesTheFileThatIsNotThere) {
   EXPECT_THROW(read_file("/no/such/file"), DataError);
 }
 
-/// Leaves this process without another descriptor to open, until `end` or its own end.
+/// Prevents this process from opening another descriptor, until `end` or the end of the scope.
 class NoMoreDescriptors {
  public:
   NoMoreDescriptors() {

@@ -1,7 +1,7 @@
-// Goal:   a log line cannot act on the terminal that shows it, whatever a name in it holds; a
-//         program that has set up no log sees the library's warnings, and its own use of spdlog
-//         stays as it is.
-// Method: messages with escape sequences, read from standard error; a function; a logger of the
+// Goal:   a log line cannot control the terminal that shows it, whatever names it contains; without
+//         a log of its own a program sees the library's warnings, and the program's own use of
+//         spdlog is not affected.
+// Method: messages with escape sequences, read from standard error; a log function; a logger of the
 //         program.
 
 #include "base/log.hpp"
@@ -20,7 +20,7 @@
 namespace syncopate {
 namespace {
 
-/// What standard error has of a warning, a line and a line for those who look for defects.
+/// Logs a warning, an info and a debug line; returns what appears on standard error.
 std::string logged(const std::string& name) {
   testing::internal::CaptureStderr();
   log::warn("refused {}", name);
@@ -31,7 +31,7 @@ std::string logged(const std::string& name) {
 }
 
 TEST(LogDeathTest, ShowsWarningsOfTheLibraryWhereNobodyHasSetUpOne) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a program that runs this test alone
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a new process that runs only this test
   EXPECT_EXIT(
       {
         std::fputs(logged("a").c_str(), stderr);

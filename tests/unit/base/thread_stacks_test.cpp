@@ -1,6 +1,6 @@
-// Goal:   the stacks of a process's threads say where each one stands, and a thread that cannot
-//         answer holds nobody up.
-// Method: threads that wait in a function of a known name; the stacks are compared with it.
+// Goal:   the stacks of a process's threads show where each thread is, and a thread that cannot
+//         answer does not block the others.
+// Method: threads that wait in a function with a known name, which must appear in their stacks.
 
 #include "base/thread_stacks.hpp"
 
@@ -28,7 +28,7 @@
 
 namespace syncopate {
 
-/// Threads that wait until they may go on.
+/// A gate at which threads wait.
 struct Gate {
   std::mutex mutex;
   std::condition_variable changed;
@@ -38,7 +38,7 @@ struct Gate {
 
 }  // namespace syncopate
 
-/// A name that the program exports as it stands here.
+/// Waits at the gate. Its exported name is not mangled, so that it appears like this in a stack.
 extern "C" [[gnu::noinline]] void syncopate_test_waits_here(syncopate::Gate& gate, int stage) {
   std::unique_lock lock(gate.mutex);
   ++gate.entries;
@@ -63,7 +63,7 @@ void set_name(const std::string& name) {
   pthread_setname_np(pthread_self(), name.c_str());
 }
 
-/// Those of the threads called `name`.
+/// Returns the stacks of the threads called `name`.
 std::vector<ThreadStack> stacks_of(const std::string& name, Duration limit) {
   std::vector<ThreadStack> stacks = thread_stacks(limit);
   std::erase_if(stacks, [&](const ThreadStack& stack) { return stack.name != name; });
@@ -91,13 +91,14 @@ class ThreadStacksTest : public testing::Test {
     });
   }
 
-  /// Until threads have entered the function `count` times; while they wait, it is on their stacks.
+  /// Waits until threads have entered the function `count` times. It is on the stacks of those that
+  /// wait.
   void await_entries(int count) {
     std::unique_lock lock(gate_.mutex);
     gate_.changed.wait(lock, [&] { return gate_.entries == count; });
   }
 
-  /// Lets threads go on that wait for a stage below.
+  /// Lets threads continue that wait at an earlier stage.
   void open(int stage) {
     const std::lock_guard lock(gate_.mutex);
     gate_.stage = stage;
@@ -108,7 +109,7 @@ class ThreadStacksTest : public testing::Test {
   std::vector<std::thread> threads_;
 };
 
-/// "syncopate_test_waits_here (base_tests+0x1234)"
+/// Matches a frame such as "syncopate_test_waits_here (base_tests+0x1234)".
 testing::Matcher<std::vector<std::string>> waits_here() {
   return Contains(AllOf(StartsWith("syncopate_test_waits_here ("), HasSubstr("_tests+0x")));
 }
@@ -143,7 +144,7 @@ TEST_F(ThreadStacksTest, ShowsManyThreadsAndNotTheOneThatAsks) {
 
 TEST_F(ThreadStacksTest, NamesTheFirstThreadMain) {
   std::vector<ThreadStack> seen;
-  std::promise<void> started;  // the thread that starts another one takes no signals meanwhile
+  std::promise<void> started;  // while a thread starts another one, it takes no signals
   start("asker", [&] {
     started.get_future().wait();
     const auto stacks = thread_stacks(10s);
@@ -194,7 +195,7 @@ class Debugger {
     if (child_ == 0) {
       hold(thread);
     }
-    ::prctl(PR_SET_PTRACER, child_, 0, 0, 0);  // where a child may not debug its parent
+    ::prctl(PR_SET_PTRACER, child_, 0, 0, 0);  // lets the child debug its parent
     const char go = 0;
     EXPECT_EQ(::write(ends_[0], &go, sizeof go), sizeof go);
     EXPECT_EQ(::read(ends_[0], &error_, sizeof error_), sizeof error_);
@@ -210,11 +211,11 @@ class Debugger {
   Debugger(const Debugger&) = delete;
   Debugger& operator=(const Debugger&) = delete;
 
-  /// Why the machine lets no process hold this thread; 0 if it is held.
+  /// Returns the errno of the attempt to hold the thread; 0 if it is held.
   int error() const { return error_; }
 
  private:
-  /// In the child, whose end releases the thread.
+  /// Runs in the child, whose end releases the thread.
   [[noreturn]] void hold(int thread) const {
     char go = 0;
     const bool well = ::read(ends_[1], &go, sizeof go) == sizeof go &&
@@ -250,7 +251,7 @@ TEST_F(ThreadStacksTest, ShowsWhereADebuggerHoldsAThread) {
 }
 
 TEST(ThreadStacks, NeedPreparation) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process of its own, from its start
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a new process
   const auto ask_unprepared = [] {
     Gate gate;
     const std::thread waiter([&] { syncopate_test_waits_here(gate, 0); });

@@ -1,7 +1,7 @@
-// Goal:   a checkpoint restores parameters, buffers, optimizer and progress exactly, and one that
-//         belongs elsewhere is refused.
-// Method: a toy replica trained for some steps, saved, restored into a fresh one, and both trained
-//         on.
+// Goal:   a checkpoint restores parameters, buffers, optimizer and progress exactly, and a
+//         checkpoint of another training is refused.
+// Method: a toy replica trains for some steps and is saved; a new replica is restored from it, and
+//         both continue.
 
 #include "checkpoint/checkpoint.hpp"
 
@@ -94,7 +94,7 @@ TEST(Checkpoint, RefusesAnotherNetworkAndAnotherShape) {
   EXPECT_THROW(load_checkpoint(Checkpoint(read_file(path), "a", "toy"), larger), DataError);
 }
 
-/// The toy's parameters as two tensors, of which the name of one ends with that of the other.
+/// The toy's parameters as two tensors; the name of one is a suffix of the other's.
 class TwoTensors : public LogisticReplica {
  public:
   TwoTensors() : LogisticReplica(toy) {}
@@ -223,7 +223,7 @@ TEST(Checkpoint, WhatIsNoFileIsSetAsideToo) {
   write(folder / checkpoint_name(5), {.round = 5}, replica);
   fs::create_directory(folder / checkpoint_name(40));
   fs::create_symlink("nowhere", folder / checkpoint_name(300));
-  prune_checkpoints(folder, 3);  // which cannot remove a folder
+  prune_checkpoints(folder, 3);  // cannot remove the folder
   std::vector<std::string> lines;
   EXPECT_EQ(latest_whole_checkpoint(folder, [&](const auto& line) { lines.push_back(line); }),
             folder / checkpoint_name(5));

@@ -1,4 +1,4 @@
-// Goal:   what is written is read back exactly, and damaged files are refused in one line each.
+// Goal:   a written file is read back exactly, and a damaged file is refused in one line.
 // Method: round trips through a file; bytes damaged by hand and at random (seed printed).
 
 #include "checkpoint/safetensors.hpp"
@@ -105,7 +105,7 @@ TEST(Safetensors, RefusesOverlappingAndShiftedOffsets) {
   EXPECT_EQ(error_of(with_header(whole, 9)), refused + "its values end at byte 8 of 9");
 }
 
-/// A flipped bit in the padding, or in the name of the checksum, damages nothing that is read.
+/// A flipped bit in the padding, or in the name of the checksum, has no effect on the values.
 TEST(Safetensors, AnyFlippedBitOfTheContentIsNoticed) {
   const std::string whole = written_file();
   const Safetensors original(whole, "x");
@@ -154,7 +154,7 @@ TEST(Safetensors, NeverCrashesOnRandomDamage) {
     try {
       Safetensors(damaged, "x");
     } catch (const DataError&) {
-      continue;  // the only error that damage may cause
+      continue;  // damage must not cause any other error
     }
   }
 }

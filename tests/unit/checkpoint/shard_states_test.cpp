@@ -1,6 +1,6 @@
-// Goal:   the state of a server's shard arrives as it was sent, and a damaged one is refused, by
-//         what is wrong with it.
-// Method: a state with slots and counters there and back; the same bytes with one digit spoilt.
+// Goal:   the state of a server's shard is received as it was sent, and a damaged state is refused
+//         with an error that says what is wrong.
+// Method: a round trip of a state with slots and counters; the same bytes with one wrong digit.
 
 #include "checkpoint/shard_states.hpp"
 

@@ -1,6 +1,6 @@
-// Goal:   what workers and the pacer remember survives the way to worker 0 and into a checkpoint,
-//         bit for bit, and damage is refused by name.
-// Method: states of every kind there and back, in memory and through a file.
+// Goal:   the states of workers and pacer reach worker 0 and a checkpoint without the change of a
+//         bit, and a damaged state is refused with its name.
+// Method: round trips of states of every kind, in memory and through a file.
 
 #include "checkpoint/worker_states.hpp"
 
@@ -62,7 +62,7 @@ TEST(WorkerStates, OfALoopThatLackAFigureAreRefused) {
 TEST(WorkerStates, WithImpossibleFiguresAreRefused) {
   for (const char* count : {"step", "batch", "taken", "training_ns", "speed_share"}) {
     States states = some_states();
-    states[state_of_loop].counters[count] = -5;  // as bits of a float64: not a number
+    states[state_of_loop].counters[count] = -5;  // read as the bits of a float64, this is NaN
     EXPECT_THROW(loop_state_in(states), DataError) << count;
   }
   wire::PacerMemory memory;
@@ -99,7 +99,7 @@ TEST(WorkerStates, OfAPacerAreReadBack) {
   EXPECT_EQ(pacer_memory_in(to_state(memory)).SerializeAsString(), memory.SerializeAsString());
 }
 
-/// The model of one tensor that the states below belong to.
+/// Writes a checkpoint of a model with one tensor and these states; returns its path.
 fs::path written(const States& states) {
   const fs::path path = fs::path(testing::TempDir()) / "worker-states.safetensors";
   const ModelLayout layout{.params = {{.name = "weight", .shape = {2}, .offset = 0}},

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 class BenchCommandTest : public testing::Test {
  protected:
-  /// Status and standard error.
+  /// Runs a command line; returns its exit status and standard error.
   std::pair<int, std::string> run(std::vector<std::string> words) {
     words.insert(words.begin(), {"syncopate", "bench"});
     std::vector<char*> argv;
@@ -39,7 +39,7 @@ class BenchCommandTest : public testing::Test {
     return {status, testing::internal::GetCapturedStderr()};
   }
 
-  /// The parsed command of these words, which must be valid.
+  /// Parses a command line that must be valid; returns the command.
   BenchCommand command(const std::vector<std::string>& words) {
     EXPECT_EQ(run(words), std::pair(0, std::string()));
     return bench_.value_or(BenchCommand{});

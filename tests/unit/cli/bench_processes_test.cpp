@@ -1,6 +1,6 @@
 // Goal:   a benchmark of several processes reports their results, or the error in one line.
-// Method: real processes: small bodies that fail in each way, and whole benchmarks of few rounds.
-//         tests/process/ covers their output on a terminal.
+// Method: real processes with small bodies that fail in each way, and whole benchmarks of few
+//         rounds. tests/process/ covers their output on a terminal.
 #include "cli/bench/bench_processes.hpp"
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ Ran captured(const std::function<int()>& benchmark) {
   return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
 }
 
-/// Of processes that run `body`.
+/// Runs a process with `body` for each name; returns exit status and output.
 Ran ran(const std::vector<std::string>& names, const ProcessBody& body) {
   return captured([&] { return run_processes(names, Form::json, body); });
 }
@@ -97,7 +97,7 @@ TEST(RunProcessesTest, EndsWithAStatusOfItsOwnForBadInput) {
 TEST(BenchTest, AllreduceSumsOverEveryTransportByEveryAlgorithm) {
   for (const std::string_view transport : {"shm", "tcp"}) {
     std::vector<std::string> algorithms(bench_algorithms.begin(), bench_algorithms.end());
-    std::erase(algorithms, "mpi");  // which takes a launcher
+    std::erase(algorithms, "mpi");  // needs a launcher
     if (transport == "tcp") {
       std::erase(algorithms, "shm");
     }

@@ -1,6 +1,6 @@
-// Goal:   results are the same figures in all three forms: exact for programs, with units for
+// Goal:   all three output formats show the same figures, exact for programs and with units for
 //         people.
-// Method: hand-made results with times of every magnitude, and quantiles known by counting.
+// Method: hand-made results with times of every magnitude, whose quantiles are known.
 #include "cli/bench/bench_report.hpp"
 
 #include <gtest/gtest.h>

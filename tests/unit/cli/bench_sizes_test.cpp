@@ -1,4 +1,4 @@
-// Goal:   sizes in all usual forms are read exactly, to the byte.
+// Goal:   sizes in all usual notations are read exactly, to the byte.
 // Method: examples of each unit, and of invalid units.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

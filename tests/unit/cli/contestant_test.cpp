@@ -1,5 +1,5 @@
-// Goal:   a list of schemes with their own options becomes their configurations, or is refused in
-//         one line that names the term.
+// Goal:   a list of schemes with options is parsed into their configurations, or is refused in one
+//         line that names the wrong term.
 // Method: examples of each rule.
 #include "cli/compare/contestant.hpp"
 

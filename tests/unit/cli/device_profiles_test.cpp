@@ -1,5 +1,5 @@
-// Goal:   `syncopate profile` reads its options, and what it writes is a cluster file with the
-//         measured devices; it changes no file that it was not asked to change.
+// Goal:   `syncopate profile` reads its options and writes a cluster file with the measured
+//         devices; it changes no other file.
 // Method: whole command lines through `run_cli`; files read back as cluster files; closed values.
 #include "cli/bench/device_profiles.hpp"
 

@@ -1,5 +1,5 @@
-// Goal:   the doctor checks figures against their bounds, prints a finding of all ranks once, and
-//         finds the link that is slower than others of its kind.
+// Goal:   the doctor checks figures against their bounds, prints a finding that all ranks share
+//         only once, and finds a link that is slower than others of its kind.
 // Method: made-up figures.
 
 #include <gmock/gmock.h>
@@ -77,7 +77,7 @@ TEST(Doctor, NamesTheVersionOfMklAlone) {
   EXPECT_EQ(judge_mkl("of another form").text, "MKL of another form");
 }
 
-/// Four ranks on two hosts, with equal links of each kind.
+/// Returns the links of four ranks on two hosts, equal for each kind of link.
 LinkMatrix four_ranks() {
   LinkMatrix matrix{.latency_seconds = {}, .bytes_per_second = {}, .hosts = {0, 0, 1, 1}};
   matrix.latency_seconds.assign(4, std::vector<double>(4, 10e-6));

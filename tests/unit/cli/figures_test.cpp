@@ -61,7 +61,7 @@ TEST(MeanTest, DeviatesByTheSample) {
   EXPECT_EQ(mean_of({7})->deviation, 0);
   const auto mean = mean_of({2, 4, 6});
   EXPECT_EQ(mean->mean, 4);
-  EXPECT_EQ(mean->deviation, 2);  // root of (4 + 0 + 4) / 2
+  EXPECT_EQ(mean->deviation, 2);  // the square root of (4 + 0 + 4) / 2
 }
 
 TEST(SpreadTest, CountsWhatWasNotReachedAsLaterThanAll) {
@@ -115,7 +115,7 @@ TEST(FiguresOverTest, TakesMediansOfSoundRunsAndTheMeanAccuracy) {
 TEST(FiguresOverTest, BytesAreOverTheSamplesOfTheirSession) {
   Json resumed = summary_with({});
   resumed["exchanged_bytes"] = 6000;
-  resumed["workers"][0]["samples"] = 60;  // of 1,000 samples, the session trained on the last 100
+  resumed["workers"][0]["samples"] = 60;  // this session trained on the last 100 of 1,000 samples
   resumed["workers"][1]["samples"] = 40;
   const auto per_sample = [&] {
     return figures_over("x", {figures_of(resumed, {})}).totals_per_sample.at("exchanged_bytes");

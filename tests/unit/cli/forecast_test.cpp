@@ -9,7 +9,7 @@
 namespace syncopate::cli {
 namespace {
 
-/// 64 samples in 0.1 s and in 0.4 s: 640 and 160 samples a second.
+/// Returns two devices that take 0.1 s and 0.4 s for 64 samples: 640 and 160 samples per second.
 ClusterFile two_devices() {
   ClusterFile cluster{.name = "two", .devices = {}, .pauses = {}, .link = {}};
   cluster.devices.push_back(
@@ -60,7 +60,7 @@ TEST(ForecastTest, VirtualRunsAreKnownOnceOneHasEnded) {
     forecast.expect(run, true);
   }
   EXPECT_FALSE(forecast.remaining());
-  forecast.ended(run, true, std::nullopt);  // diverged: no measurement
+  forecast.ended(run, true, std::nullopt);  // a run that diverged is no measurement
   EXPECT_FALSE(forecast.remaining());
   forecast.ended(run, true, 8);
   EXPECT_DOUBLE_EQ(*forecast.remaining(), 3 * 8 / 2.0);

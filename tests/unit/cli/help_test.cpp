@@ -1,5 +1,5 @@
-// Goal:   `-h` of a command with many options prints those that are used most, `--help` all of
-//         them, in groups, with the values that each takes on a line of their own.
+// Goal:   `-h` of a command with many options prints the most used options; `--help` prints all of
+//         them in groups, with the values of each option on a separate line.
 // Method: the help texts of commands.
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Goal:   `syncopate networks` shows the figures of each network, and one row for a network that
-//         cannot take the images.
+// Goal:   `syncopate networks` shows the figures of each network, and a single row for a network
+//         that cannot take the images.
 // Method: whole command lines through `run_cli`, with two networks that a handler makes.
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-// Goal:   every numeric option of every command refuses numbers that are absurd, in one line that
-//         names the option.
-// Method: the options that the help text of each command lists with a number as value; whole
-//         command lines through `run_cli`.
+// Goal:   every numeric option of every command refuses absurd numbers in one line that names the
+//         option.
+// Method: the test finds the numeric options in the help text of each command, and passes whole
+//         command lines to `run_cli`.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ RanCommand run_words(const std::vector<std::string>& words) {
   return cli::run_words(words, none);
 }
 
-/// The options of a command that the help text lists with a number as value.
+/// Returns the options that the help text of a command lists with a number as value.
 std::vector<std::string> numeric_options(const std::string& command) {
   const std::regex option("^  --([a-z0-9-]+) (N|X|S|SECONDS|STEPS|EPOCHS|SAMPLES|PERIOD)( .*|)$");
   std::istringstream lines(run_words({command, "--help"}).out);
@@ -40,7 +40,7 @@ std::vector<std::string> numeric_options(const std::string& command) {
   return names;
 }
 
-/// The words that a command needs before any option.
+/// Returns the words that a command requires before its options.
 std::vector<std::string> beginning_of(const std::string& command, const std::string& option) {
   const std::map<std::string, std::vector<std::string>> beginnings{
       {"coordinator", {"coordinator", "--listen", "127.0.0.1:0"}},

@@ -1,5 +1,5 @@
-// Goal:   a comparison carries out each of its runs once, in a fair order, and distinguishes two
-//         comparisons.
+// Goal:   a comparison executes each of its runs once, in a fair order, and notices if its folder
+//         belongs to another comparison.
 // Method: a plan of two schemes and the upper bound.
 #include "cli/compare/plan.hpp"
 
@@ -92,7 +92,7 @@ TEST(ComparisonPlanTest, ARunIsToldAllThatMakesItDiffer) {
   EXPECT_EQ(config.learning_rate, 0.2);
   EXPECT_EQ(config.batch_size, 16U);
   EXPECT_TRUE(config.virtual_time);
-  EXPECT_FALSE(config.target_accuracy);  // else it would not go on to its last accuracy
+  EXPECT_FALSE(config.target_accuracy);  // a target would end the run before its last evaluation
   plan.until_target = true;
   EXPECT_EQ(plan.config_of(run).target_accuracy, 0.8);
 }
@@ -121,7 +121,7 @@ TEST(AgreementTest, MoreSeedsSchemesAndRatesAreTheSameComparison) {
   more.target = 0.9;
   more.contestants.push_back({.label = "asgd", .config = {}});
   EXPECT_EQ(difference(agreement_of(more, ""), agreement_of(plan, "")), "");
-  more.until_target = true;  // ends runs elsewhere
+  more.until_target = true;  // lets runs end earlier
   EXPECT_THAT(difference(agreement_of(more, ""), agreement_of(plan, "")),
               HasSubstr("target-accuracy"));
 }
@@ -158,7 +158,7 @@ TEST(FastDevicesTest, HaveHalfOfTheFastestSpeedOrMore) {
   ASSERT_TRUE(fast);
   ASSERT_EQ(fast->devices.size(), 2U);
   EXPECT_EQ(fast->devices[1].name, "d40");
-  EXPECT_FALSE(fast_devices_of(cluster_of({20, 20, 40})));  // all of them
+  EXPECT_FALSE(fast_devices_of(cluster_of({20, 20, 40})));  // all devices are fast
 }
 
 TEST(FastDevicesTest, AreAClusterFileThatIsReadBack) {
@@ -192,7 +192,7 @@ TEST(FastDevicesTest, RunTheBaselineScheme) {
   EXPECT_EQ(fast.label, "ssgd-fast");
   EXPECT_EQ(fast.config.scheme, "ssgd");
   EXPECT_EQ(fast.config.cluster, "/x/fast.toml");
-  EXPECT_EQ(fast.grid().size(), 4U);  // it has a best point of its own
+  EXPECT_EQ(fast.grid().size(), 4U);  // it searches for its own best learning rate and batch size
   EXPECT_TRUE(fast.is_fast);
 }
 

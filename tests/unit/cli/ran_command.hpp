@@ -10,7 +10,7 @@
 
 namespace syncopate::cli {
 
-/// A command line that has run, with all that it has printed.
+/// The result of a command line, with its output.
 struct RanCommand {
   int status;
   std::string out, err;

@@ -1,5 +1,6 @@
-// Goal:   the picture on a terminal is correct, fits it, and depends on the state alone.
-// Method: whole pictures of small states; sizes from absurd to wide, each line measured.
+// Goal:   the view on a terminal is correct, fits the terminal, and depends only on the state.
+// Method: whole views of small states; terminal sizes from absurd to wide, with every line
+//         measured.
 #include "cli/view/render.hpp"
 
 #include <fmt/format.h>
@@ -88,7 +89,7 @@ TEST(RenderLiveTest, ShowsALossThatIsNotANumberOnceThereWasOne) {
   JobState state = job_of(1);
   events::Status status = *state.status;
   status.loss = std::numeric_limits<double>::quiet_NaN();
-  state.has_had_loss = false;  // as after resuming
+  state.has_had_loss = false;  // as after a resume
   state.apply(status);
   EXPECT_THAT(render_live(state, ascii)[3], Not(HasSubstr("loss")));
   state.apply(*job_of(1).status);

@@ -1,4 +1,4 @@
-// Goal:   a comparison has its baselines, and `report` reads runs and refuses anything else.
+// Goal:   a comparison adds its baselines, and `report` reads run folders and refuses other paths.
 // Method: whole command lines through `run_cli`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ class ReportCommandTest : public testing::Test {
     return run_words(words, handlers);
   }
 
-  /// The one line that refuses a command line.
+  /// Returns the single line with which a command line is refused.
   std::string refusal(const std::vector<std::string>& words) {
     const RanCommand ran = run(words);
     EXPECT_EQ(ran.status, 2);
@@ -91,7 +91,7 @@ TEST_F(ReportCommandTest, RefusesAnUpperBoundBeforeItWrites) {
   run({"compare", "--schemes", "ssgd", "--cluster", cluster, "--data-dir",
        (folder_ / "no-data").string(), "--out", (folder_ / "out").string()});
   ASSERT_TRUE(comparison_);
-  comparison_->common.config.warm_up = 1000;  // more than its epochs
+  comparison_->common.config.warm_up = 1000;  // more than the job has epochs
   try {
     compare(*comparison_);
     FAIL() << "not refused";

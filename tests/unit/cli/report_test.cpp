@@ -1,5 +1,5 @@
 // Goal:   tables show the figures, and "-" for an unknown one.
-// Method: one contestant with every figure, and one that always diverged.
+// Method: a contestant with every figure, and one whose runs all diverged.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -85,7 +85,7 @@ TEST(TablesTest, ShowLongTimesInWholeSeconds) {
 
 TEST(TablesTest, ShowADeviationOfSeveralAccuraciesAlone) {
   ContestantFigures one = complete();
-  one.tested = 1;  // of its three runs, two diverged
+  one.tested = 1;  // two of its three runs diverged
   EXPECT_EQ(accuracy_text(one), "0.8612");
 }
 

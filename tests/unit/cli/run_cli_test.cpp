@@ -38,7 +38,7 @@ class RunCliTest : public testing::Test {
 
   RanCommand run(const std::vector<std::string>& words) { return run_words(words, handlers_); }
 
-  /// The configuration of `syncopate train` with these options, which are to be accepted.
+  /// Returns the configuration of `syncopate train` with these options, which must be accepted.
   TrainConfig train(std::vector<std::string> options) {
     options.insert(options.begin(), "train");
     command_.reset();
@@ -48,7 +48,7 @@ class RunCliTest : public testing::Test {
     return command_.value_or(TrainCommand{}).request.config;
   }
 
-  /// The one line that refuses a command line.
+  /// Returns the single line with which a command line is refused.
   std::string refusal(const std::vector<std::string>& words) {
     command_.reset();
     const RanCommand ran = run(words);
@@ -66,7 +66,7 @@ class RunCliTest : public testing::Test {
     return (folder_ / name).string();
   }
 
-  /// A file that only its owner may read.
+  /// Writes a key file that only its owner may read; returns its path.
   std::string key_file(const std::string& name, const std::string& key) {
     const std::string path = file(name, key);
     fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
@@ -146,7 +146,7 @@ TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
   for (const Field& field : train_fields()) {
     SCOPED_TRACE(field.name);
     if (field.name == "cluster" || field.value.empty()) {
-      continue;  // a file, and switches, of which other tests know
+      continue;  // other tests cover the cluster file and the switches
     }
     const std::string value =
         field.value == "FOLDER" ? (folder_ / "new").string() : to_text(get_field(field, {}));

@@ -1,6 +1,6 @@
-// Goal:   `syncopate run` takes the options of a job and a program with arguments of its own, and
-//         refuses in one line what it cannot start.
-// Method: command lines, and the request that comes out of each.
+// Goal:   `syncopate run` takes the options of a job and a program with its arguments, and refuses
+//         in one line what it cannot start.
+// Method: the test compares the request that results from each command line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 class RunCommandTest : public testing::Test {
  protected:
-  /// The exit status; the text on standard error is in `errors_`.
+  /// Runs a command line; returns its exit status and stores its standard error in `errors_`.
   int run(std::vector<std::string> words) {
     words.insert(words.begin(), {"syncopate", "run"});
     std::vector<char*> argv;

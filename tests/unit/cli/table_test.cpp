@@ -1,5 +1,5 @@
-// Goal:   columns of text stay aligned for any content.
-// Method: examples, with characters of several bytes, control characters and cells of all widths.
+// Goal:   columns of text are aligned for any content.
+// Method: examples with characters of several bytes, control characters and cells of all widths.
 #include "cli/view/table.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Goal:   the style of the output follows from the environment.
+// Goal:   the environment determines the style of the output.
 // Method: environments as maps.
 #include "cli/view/terminal.hpp"
 

@@ -1,5 +1,5 @@
-// Goal:   an unknown option is refused with the one that was meant, by its letters or by what other
-//         tools call it.
+// Goal:   an unknown option is refused with a suggestion: the option with a similar name, or the
+//         one that has this name in other tools.
 // Method: command lines with one wrong word.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

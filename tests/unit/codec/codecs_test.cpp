@@ -1,8 +1,8 @@
-// Goal:   decoded values are within the documented error of the encoded ones, whatever the length;
-//         values that are not finite stay so; bytes that no codec makes are refused.
-// Method: every codec at lengths around every boundary, on values of normal distribution, of wide
-//         range and of few kinds (seed printed), against bounds worked out in float64; halves
-//         against every bit pattern; damaged frames, one fault each.
+// Goal:   decoded values are within the documented error of the encoded ones, for every length;
+//         values that are not finite stay so; bytes that no codec produces are refused.
+// Method: every codec at lengths around every boundary, on normally distributed values, values of
+//         wide range and few distinct values (seed printed), is compared with bounds computed in
+//         float64; 16-bit formats with every bit pattern; damaged frames with one fault each.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ Values normal_values(std::size_t count, float size = 1) {
   return values;
 }
 
-/// Magnitudes from 2^-40 to 2^40.
+/// Returns random values with magnitudes from 2^-40 to 2^40.
 Values wide_values(std::size_t count) {
   Random random = Random(seed).fork("wide values", count);
   Values values(count);
@@ -92,7 +92,7 @@ class EveryCodec : public testing::TestWithParam<std::string> {
   std::unique_ptr<Codec> codec_ = codec_named(GetParam());
 };
 
-/// The documented error of a whole vector, as a share of its norm.
+/// Returns the documented error of a whole vector, relative to its norm.
 double bound_of(const std::string& name) {
   if (name == "bf16") {
     return 0x1p-8;
@@ -101,7 +101,7 @@ double bound_of(const std::string& name) {
     return 0x1p-11;
   }
   if (name == "int8") {
-    return 4.5 / 254;  // where the greatest of a group is 4.5 times the root of the mean square
+    return 4.5 / 254;  // if the largest value of a group is 4.5 times its root mean square
   }
   if (name == "onebit") {
     return 1;
@@ -194,7 +194,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EveryCodec,
                            return name;
                          });
 
-/// `bound` is the largest error of each value.
+/// Expects that the error of each value is at most `bound(|value|)`.
 template <class Bound>
 void expect_near(Codec& codec, const Values& values, const Bound& bound) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -213,7 +213,7 @@ TEST(Bf16, RoundsToNearest) {
   EXPECT_TRUE(std::equal(values.begin(), values.end(), made.begin(), [](float value, float half) {
     return half == from_bf16(to_bf16(value));
   }));
-  // 1 + 2^-8 is a tie between 1 and 1 + 2^-7, of which 1 is even.
+  // 1 + 2^-8 is halfway between 1 and 1 + 2^-7; ties round to even, which is 1.
   EXPECT_EQ(round_trip(*codec, {1 + 0x1p-8F, 1 + 0x3p-8F, 1 + 0x1p-8F + 0x1p-20F}),
             (Values{1, 1 + 0x1p-6F, 1 + 0x1p-7F}));
 }
@@ -231,7 +231,7 @@ TEST(Bf16, EveryHalfIsItself) {
   }
 }
 
-/// The definition of half precision.
+/// Returns the value of a half by the definition of the format.
 double value_of_half(std::uint32_t bits) {
   const double sign = bits >> 15 != 0 ? -1 : 1;
   const int exponent = static_cast<int>(bits >> 10 & 31);
@@ -324,7 +324,8 @@ TEST(Topk, FindsTheSameAsSortingDoes) {
   }
 }
 
-/// A guess from a few values is wrong where those few are the greatest, or where all are equal.
+/// The codec guesses its threshold from a few values. The guess is wrong if these are the largest
+/// values, or if all values are equal.
 TEST(Topk, IsRightWhereTheGuessIsWrong) {
   const auto codec = codec_named("topk:0.01");
   Values values = normal_values(65'536);
@@ -357,12 +358,12 @@ void expect_refused(const std::string& name, std::size_t values, std::size_t at,
 TEST(DamagedFrames, AreRefused) {
   expect_refused("int8", 300, 16, {0, 0, 0x80, 0x7f}, "scale");          // infinity
   expect_refused("int8", 300, 20, {0, 0, 0x80, 0xbf}, "scale");          // -1
-  expect_refused("onebit", 300, 16, {0, 0, 0x80, 0xbf}, "mean");         // of those above 0: -1
-  expect_refused("onebit", 300, 20, {0, 0, 0x80, 0x3f}, "mean");         // of those below: 1
-  expect_refused("onebit", 300, 16, {0, 0, 0xc0, 0x7f}, "mean");         // NaN of one alone
+  expect_refused("onebit", 300, 16, {0, 0, 0x80, 0xbf}, "mean");         // positive mean: -1
+  expect_refused("onebit", 300, 20, {0, 0, 0x80, 0x3f}, "mean");         // negative mean: 1
+  expect_refused("onebit", 300, 16, {0, 0, 0xc0, 0x7f}, "mean");         // only one mean is NaN
   expect_refused("topk:0.01", 300, 16, {0x2c, 0x01}, "indices");         // 300
-  expect_refused("topk:0.01", 300, 16, {9, 0, 9, 0, 10, 0}, "indices");  // twice the same
-  expect_refused("topk:0.01", 300, 16, {9, 0, 8, 0, 10, 0}, "indices");  // the wrong way round
+  expect_refused("topk:0.01", 300, 16, {9, 0, 9, 0, 10, 0}, "indices");  // a repeated index
+  expect_refused("topk:0.01", 300, 16, {9, 0, 8, 0, 10, 0}, "indices");  // descending indices
 }
 
 TEST(CompressionText, IsReadAndRefused) {
@@ -385,7 +386,7 @@ TEST(CompressionText, IsMadeFromTheCodecs) {
   EXPECT_FALSE(is_parametrised_compression("int8"));
 }
 
-/// Numbers travel in frames, so they stay with their codecs.
+/// Frames contain the numbers of codecs, so the numbers must not change.
 TEST(Codecs, HaveTheNumbersOfTheWireProtocol) {
   std::map<std::string_view, int> numbers;
   for (const CodecSpec* const codec : all_codecs()) {

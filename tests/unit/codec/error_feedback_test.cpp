@@ -1,6 +1,6 @@
-// Goal:   with error feedback nothing is lost in the long run: the sent values and the remembered
-//         errors make up all values; gradient descent reaches the uncompressed loss; a failed
-//         attempt changes nothing.
+// Goal:   with error feedback no value is lost in the long run: the sent values plus the remembered
+//         errors equal all values; gradient descent reaches the uncompressed loss; a failed attempt
+//         changes nothing.
 // Method: sums over many rounds of random vectors (seed printed), a convex problem with a known
 //         minimum, and frames of repeated attempts.
 
@@ -71,8 +71,8 @@ TEST_P(Feedback, SentAndRememberedMakeUpAll) {
 
 TEST_P(Feedback, ReachesTheMinimumOfAConvexProblem) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
-  // f(w) = ½ Σ h_i (w_i - x_i)², with h from 0.1 to 1; without feedback topk and onebit stop short
-  // of it.
+  // f(w) = ½ Σ h_i (w_i - x_i)², with h from 0.1 to 1; without feedback topk and onebit do not
+  // reach its minimum.
   constexpr std::size_t count = 400;
   const Values minimum = random_values(count, 99);
   ErrorFeedback feedback(compression_);

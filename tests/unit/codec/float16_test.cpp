@@ -1,6 +1,7 @@
-// Goal:   float16 has the values of IEEE 754, and float becomes the nearest of them, ties to even.
-// Method: all 65536 bit patterns, and between any two neighbours the middle and what lies beside
-//         it.
+// Goal:   float16 has the values of IEEE 754, and a float is converted to the nearest of them, ties
+//         to even.
+// Method: all 65536 bit patterns; for each two neighbours the value halfway between them and the
+//         floats next to it.
 #include "codec/float16.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ namespace {
 constexpr std::uint16_t infinite_f16 = 0x7c00;
 constexpr std::uint16_t sign_of_f16 = 0x8000;
 
-/// By the definition: mantissa, exponent, sign.
+/// Returns the value by the definition, from mantissa, exponent and sign.
 float defined(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31;
   const int fraction = bits & 1023;

@@ -1,8 +1,9 @@
-// Goal:   without loss, optimizers with momentum compute the same with the correction as without
-//         it; the part sent ahead is not sent twice; a value that is not finite is not remembered.
+// Goal:   with a lossless codec, optimizers with momentum compute the same with and without the
+//         correction; the part sent ahead is not sent twice; a value that is not finite is not
+//         remembered.
 // Method: momentum SGD on random gradients of several ranks (seed printed), with weights that
-//         change in every step, beside the same on the reduced velocities; single gradients,
-//         followed for many steps.
+//         change in every step, is compared with SGD on the reduced velocities; single gradients
+//         are followed for many steps.
 
 #include "codec/momentum_correction.hpp"
 
@@ -65,12 +66,12 @@ class Model {
   std::vector<double> weights_ = std::vector<double>(count);
 };
 
-/// Two ranks, each with a correction of its own, that reduce without loss.
+/// Two ranks, each with its own correction, that reduce without loss.
 class TwoRanks {
  public:
   explicit TwoRanks(double ahead) : ranks_{made(ahead), made(ahead)} {}
 
-  /// In two parts, the second one first.
+  /// Returns the mean of the corrected gradients, reduced in two parts, the second one first.
   std::vector<double> mean_of(std::array<Values, 2> gradients,
                               const std::array<float, 2>& factors) {
     Values sum(count);
@@ -103,7 +104,7 @@ TEST(MomentumCorrection, IsMomentumSgdWhereNothingIsLost) {
   Model plain;
   for (std::uint64_t step = 0; step < 1000; ++step) {
     const std::array<Values, 2> gradients{random_values(2 * step), random_values(2 * step + 1)};
-    const float share = static_cast<float>(step % 5) / 4;  // of the first rank, from none to all
+    const float share = static_cast<float>(step % 5) / 4;  // weight of the first rank, from 0 to 1
     std::vector<double> mean(count);
     for (std::size_t i = 0; i < count; ++i) {
       mean[i] = double{share} * gradients[0][i] + (1 - double{share}) * gradients[1][i];

@@ -1,7 +1,7 @@
-// Goal:   a plan decides by the options, the hosts and the facts that it is given, in the
-//         documented order; its costs and descriptions follow from the decision.
-// Method: tables of options, hosts and facts against decisions worked out by hand. No group and no
-//         messages take part.
+// Goal:   a plan selects the algorithm from its options, hosts and facts in the documented order;
+//         its costs and descriptions follow from the decision.
+// Method: tables of options, hosts and facts are compared with decisions worked out by hand,
+//         without a group and without messages.
 
 #include "collective/allreduce_plan.hpp"
 
@@ -28,7 +28,7 @@ const Hosts six_hosts{0, 1, 2, 3, 4, 5};
 constexpr Links usual{.within = {.latency = 2e-6, .seconds_per_byte = 1e-10},
                       .between = {.latency = 50e-6, .seconds_per_byte = 8e-10},
                       .seconds_per_added_byte = 1e-10};
-/// Hosts are far apart, so that one crossing a host is best.
+/// Slow links between hosts, with which an algorithm that crosses hosts only once is best.
 constexpr Links far{.within = {.latency = 2e-6, .seconds_per_byte = 1e-10},
                     .between = {.latency = 50e-6, .seconds_per_byte = 1e-8},
                     .seconds_per_added_byte = 1e-10};
@@ -172,10 +172,10 @@ TEST(AllreducePlan, CostsFollowTheDecision) {
   expect_cost(in_memory, 200e-6, 200e-6 + n / 10e9);
   expect_cost(AllreducePlan({}, {0}), 200e-6, 200e-6 + n / 10e9);
   expect_cost(AllreducePlan({.algorithm = Algorithm::mpi}, own_hosts), 200e-6, 200e-6 + n / 10e9);
-  // A butterfly of four: 2 log2 P α + 2 (P − 1)/P n β + (P − 1)/P n γ, by the measured links.
+  // A butterfly of four with the measured links: 2 log2 P α + 2 (P − 1)/P n β + (P − 1)/P n γ.
   expect_cost(plan_with(Algorithm::automatic, own_hosts), 4 * 50e-6,
               4 * 50e-6 + 1.5 * n * 8e-10 + 0.75 * n * 1e-10);
-  // A requested ring of four, by the usual links, whatever was measured.
+  // The cost of a requested ring of four uses default links, not the measured ones.
   expect_cost(plan_with(Algorithm::ring, own_hosts, far), 6 * 50e-6,
               6 * 50e-6 + 1.5 * n / 1.25e9 + 0.75 * n / 5e9);
 }

@@ -1,8 +1,8 @@
-// Goal:   every algorithm reduces over all ranks and leaves the same bits everywhere, whatever the
-//         number of ranks and the length, in place; its weighted mean is that of the union.
-// Method: each algorithm for 1 to 17 ranks, two-level for several layouts of hosts, at lengths
-//         around every boundary, in the simulator, against sums of whole numbers, which float32
-//         holds exactly, and against float64 for others (seed printed).
+// Goal:   every algorithm reduces over all ranks in place and leaves the same bits on each of them,
+//         for every number of ranks and every length; its weighted mean is that of the union.
+// Method: each algorithm runs in the simulator with 1 to 17 ranks, two-level with several layouts
+//         of hosts, at lengths around every boundary. Sums of whole numbers, which float32
+//         represents exactly, must be exact; other values (seed printed) are compared with float64.
 
 #include "collective/allreduce.hpp"
 
@@ -26,7 +26,7 @@ using Values = std::vector<float>;
 struct Case {
   Algorithm algorithm = Algorithm::automatic;
   std::uint32_t ranks = 1;
-  std::uint32_t per_host = 1;  ///< ranks
+  std::uint32_t per_host = 1;  ///< ranks on each host
   bool in_turn = false;        ///< rank r is on host r mod the number of hosts
 };
 
@@ -67,7 +67,7 @@ bool same_bits(const Values& one, const Values& other) {
 
 class EveryAllreduce : public testing::TestWithParam<Case> {
  protected:
-  /// The results of an allreduce of the vectors that `make` returns for each rank.
+  /// Runs an allreduce of the vectors that `make` returns for each rank; returns the results.
   std::vector<Values> reduced(const std::function<Values(std::uint32_t)>& make) {
     return on_every_rank<Values>(group_of(GetParam()), [&](Group& group) {
       Allreduce allreduce(group, {.algorithm = GetParam().algorithm});
@@ -149,7 +149,7 @@ TEST_P(EveryAllreduce, WeightedMeanIsThatOfTheUnion) {
 TEST_P(EveryAllreduce, IgnoresTheValuesOfARankWithoutWeight) {
   const std::uint32_t ranks = GetParam().ranks;
   if (ranks == 1) {
-    return;  // one rank has to have weight
+    return;  // at least one rank must have weight
   }
   const auto results = on_every_rank<Values>(group_of(GetParam()), [&](Group& group) {
     Allreduce allreduce(group, {.algorithm = GetParam().algorithm});
@@ -163,8 +163,8 @@ TEST_P(EveryAllreduce, IgnoresTheValuesOfARankWithoutWeight) {
   }
 }
 
-/// The next allreduce begins on some ranks while others are still in the one before, perhaps with
-/// another algorithm.
+/// Some ranks begin the next allreduce, which may use another algorithm, while others are still in
+/// the previous one.
 TEST_P(EveryAllreduce, FollowsAnotherAtOnce) {
   const std::uint32_t ranks = GetParam().ranks;
   const auto results = on_every_rank<Values>(group_of(GetParam()), [&](Group& group) {
@@ -198,7 +198,7 @@ TEST(Allreduce, PicksTheSameOnEveryRankAndDescribesIt) {
     EXPECT_EQ(allreduce.pick(10), Algorithm::binary_blocks);
     return allreduce.description();
   });
-  // Messages of 50 µs and 1.25 GB/s, and a header each.
+  // The links have 50 µs and 1.25 GB/s; each message also has a header.
   EXPECT_THAT(descriptions, testing::Each("ring: 6 ranks, 4 MB, links of 50 µs and 1.2 GB/s"));
 }
 

@@ -1,5 +1,5 @@
-// Goal:   allgather, broadcast and barrier keep their contracts for every number of ranks, and a
-//         rank that does not take part is named.
+// Goal:   allgather, broadcast and barrier keep their contracts for every number of ranks, and
+//         their errors name a rank that does not take part.
 // Method: simulated groups of 1 to 17 ranks; a rank that sleeps past every deadline.
 
 #include "collective/basic_collectives.hpp"
@@ -60,7 +60,8 @@ TEST_P(Collectives, NoRankPassesABarrierBeforeTheLastArrives) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, testing::Values(1, 2, 3, 4, 7, 8, 17));
 
-/// The ranks that each of four ranks misses in a collective, to which those of `late` do not come.
+/// Runs a collective on four ranks, which those in `late` do not call. Returns for each rank the
+/// missing ranks that its error names.
 std::vector<std::vector<std::uint32_t>> missing_in(const std::function<void(Group&)>& collective,
                                                    const std::vector<Rank>& late) {
   return on_every_rank<std::vector<std::uint32_t>>(4, [&](Group& group) {
@@ -77,7 +78,7 @@ std::vector<std::vector<std::uint32_t>> missing_in(const std::function<void(Grou
       }
       EXPECT_NEAR(to_seconds(error.wait().waited), 60, 0.1);
     }
-    group.world().sleep_for(std::chrono::hours(2));  // the others would take its end for a loss
+    group.world().sleep_for(std::chrono::hours(2));  // an earlier end would be a loss to the others
     return ranks;
   });
 }

@@ -1,9 +1,9 @@
-// Goal:   a compressed mean leaves the same bits on every rank, whatever the codec, the number of
-//         ranks and the length; its errors do not accumulate over many rounds; momentum SGD reaches
-//         the minimum with it; --compress-remote compresses only between hosts; damaged bytes end
-//         it.
-// Method: groups in the simulator, for each codec; means of random vectors (seed printed) against
-//         float64; traffic as the transport counts it.
+// Goal:   a compressed mean leaves the same bits on every rank, for every codec, number of ranks
+//         and length; its errors do not accumulate over many rounds; momentum SGD reaches the
+//         minimum with it; --compress-remote compresses only between hosts; damaged bytes end it
+//         with an error.
+// Method: groups in the simulator, for each codec; means of random vectors (seed printed) are
+//         compared with float64, and bytes with the transport's traffic counters.
 
 #include "collective/compressed_allreduce.hpp"
 
@@ -76,7 +76,7 @@ TEST_P(EveryCompressedAllreduce, LosesNothingInTheLongRun) {
   constexpr std::size_t length = 3000;
   constexpr std::uint32_t ranks = 3;
   constexpr int rounds = 400;
-  // Weights 1, 2, 3: Σ w_r x_r / 6, in two parts, as buckets are.
+  // The mean with weights 1, 2 and 3 is Σ w_r x_r / 6. It is reduced in two parts, as buckets are.
   const auto results = on_every_rank<Values>(ranks, [&](Group& group) {
     Allreduce allreduce(group, options());
     const std::uint32_t rank = group.rank().value;
@@ -105,8 +105,9 @@ TEST_P(EveryCompressedAllreduce, LosesNothingInTheLongRun) {
   EXPECT_LT(norm(difference), 0.1 * norm(expected));
 }
 
-/// The final loss of momentum SGD from about 0.1, minus the least loss, for three ranks. Each has a
-/// quadratic function of its own, Σ ½ h_i (w_i − x_ri)², with h from 0.05 to 1, weighted 1, 2, 3.
+/// Runs momentum SGD on three ranks with weights 1, 2 and 3. The function of rank r is
+/// Σ ½ h_i (w_i − x_ri)², with h from 0.05 to 1. Returns the final loss minus the least loss, from
+/// about 0.1 at the start.
 std::vector<double> losses_by_momentum(const Allreduce::Options& options) {
   constexpr std::size_t length = 3000;
   constexpr std::uint32_t ranks = 3;
@@ -195,7 +196,8 @@ TEST_P(EveryCompressedAllreduce, SendsAsMuchLessAsItReports) {
       allreduce.compressed_mean(values, 0, 1, 2);
       const auto sent = static_cast<double>(group.transport().traffic().bytes_sent - before);
       if (options.compression) {
-        // Half of the vector as a part, half of it as results, and two message headers.
+        // A rank sends half of the vector as a part, half of it as results, and two message
+        // headers.
         const CompressionStats stats = allreduce.compression();
         EXPECT_EQ(stats.values, length);
         EXPECT_NEAR(sent, static_cast<double>(stats.encoded_bytes), 200);
@@ -252,7 +254,7 @@ TEST(CompressRemote, ReducesEachHostUncompressedFirst) {
   EXPECT_LT(norm(lost), 0.02 * norm(mean));
 }
 
-/// The total of a rank's means over some steps with the same values.
+/// Returns the average over some steps of a rank's means, with the same values in each step.
 Values means_of_steps(Group& group, const Allreduce::Options& options, int steps) {
   Allreduce allreduce(group, options);
   Values sums(3000);
@@ -302,14 +304,14 @@ TEST(AllreduceOfVelocities, CannotBeRetried) {
 TEST(DamagedFrames, AreRefusedByTheirReceiver) {
   const auto results = on_every_rank<std::string>(2, [&](Group& group) -> std::string {
     const Compression compression = Compression::parse("int8");
-    if (group.rank() == Rank{0}) {  // sends a frame by hand, with an infinite scale
+    if (group.rank() == Rank{0}) {  // sends a frame with an infinite scale
       const auto codec = make_codec(compression);
       std::vector<std::byte> frame(frame_bytes(*codec, 500));
       encode_frame(*codec, Values(500, 1), frame);
       const float infinity = std::numeric_limits<float>::infinity();
       std::memcpy(frame.data() + 16, &infinity, sizeof(infinity));
       send(group.transport(), group.node(Rank{1}), group.tag(tags::parts), frame, group.deadline());
-      group.world().sleep_for(std::chrono::seconds(1));  // the other sends, too
+      group.world().sleep_for(std::chrono::seconds(1));  // waits for the other rank's frame
       return "";
     }
     Values values(1000, 1);

@@ -1,7 +1,8 @@
-// Goal:   the cost of each algorithm follows its formula and the virtual time of the simulator; the
-//         model picks the cheapest.
-// Method: points computed by hand; virtual time, in which additions are free, of every algorithm
-//         for 2 to 17 ranks, of short and long vectors, within a tolerance for contention.
+// Goal:   the cost of each algorithm agrees with its formula and with the virtual time of the
+//         simulator; the model picks the cheapest algorithm.
+// Method: values computed by hand; the virtual time, in which additions take no time, of every
+//         algorithm with 2 to 17 ranks and short and long vectors, within a tolerance for
+//         contention.
 
 #include "collective/cost_model.hpp"
 
@@ -21,14 +22,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Every rank on a host of its own.
+/// Returns hosts so that every rank is on its own host.
 std::vector<std::uint32_t> apart(std::uint32_t ranks) {
   std::vector<std::uint32_t> hosts(ranks);
   std::iota(hosts.begin(), hosts.end(), 0U);
   return hosts;
 }
 
-/// α = 1 s, β = 1 ms, γ = 0.1 ms; between hosts ten times of α and β.
+/// Links with α = 1 s, β = 1 ms and γ = 0.1 ms; between hosts α and β are ten times as large.
 constexpr Link slow{.latency = 10, .seconds_per_byte = 0.01};
 constexpr Link quick{.latency = 1, .seconds_per_byte = 0.001};
 constexpr Links links{.within = quick, .between = slow, .seconds_per_added_byte = 0.0001};
@@ -51,27 +52,28 @@ TEST(CostModel, OfFiveRanks) {
   const CostModel model(apart(5), alike);
   expect_cost(model, Algorithm::ring, 8 + 1.6 + 0.08);
   EXPECT_EQ(model.seconds(Algorithm::butterfly, 1000), std::nullopt);
-  // The block of four has reduced after 2 α + 0.75 n (β + γ), later than the values of the fifth
-  // rank arrive; the fifth gets the result after α + n β more. The four send down a quarter each
-  // before they gather, in 2 α + n β.
+  // The block of four ends its reduction after 2 α + 0.75 n (β + γ), after the values of the fifth
+  // rank have arrived. Each of the four sends a quarter to the fifth rank before they gather; that
+  // takes 2 α + n β.
   expect_cost(model, Algorithm::binary_blocks, (2 + 0.75 + 0.075) + (2 + 0.25 + 0.75));
   expect_cost(model, Algorithm::tree, (2 + 2 + 0.2) + (2 + 2 + 0.1));
 }
 
 TEST(CostModel, OfTwoHosts) {
   const CostModel model({0, 0, 0, 1}, links);
-  // A ring crosses once from each host.
+  // In a ring one message in each step leaves each host.
   expect_cost(model, Algorithm::ring, 6 * 10 + 1.5 * 10 + 0.075);
-  // Ranks 0 and 1 exchange on their host, 2 and 3 across; in the next step only rank 1's message
-  // leaves host 0.
+  // In the first step ranks 0 and 1 exchange within their host, and ranks 2 and 3 between hosts. In
+  // the next step only the message of rank 1 leaves host 0.
   expect_cost(model, Algorithm::butterfly, 4 * 10 + 1.5 * 10 + 0.075);
-  // Two steps on the host, each way, and between the two leaders the cheapest: a tree of one step.
+  // Two steps within the host before and after, and between the two leaders the cheapest algorithm,
+  // a tree of one step.
   expect_cost(model, Algorithm::two_level, 2 * (2 * (1 + 1) + 0.1) + (10 + 10 + 0.1));
 }
 
 TEST(CostModel, OfRanksThatShareANetworkCard) {
   const CostModel model({0, 0, 1, 1}, links);
-  // Both messages of a host cross at once in the second step; each is a quarter of the vector.
+  // In the second step both messages of a host leave it at once; each has a quarter of the vector.
   const double one_way = (1 + 0.5) + (10 + 0.25 * 2 * 10);
   expect_cost(model, Algorithm::butterfly, 2 * one_way + 0.075);
 }
@@ -91,7 +93,7 @@ TEST(CostModel, TheCheapestDependsOnLengthAndRanks) {
   EXPECT_EQ(cheapest(17, 4e5), Algorithm::binary_blocks);
 }
 
-/// The lengths in docs/how-it-works/collectives.md.
+/// Uses the lengths in docs/how-it-works/collectives.md.
 TEST(CostModel, ChangesTheCheapestAtTheDocumentedLengths) {
   EXPECT_EQ(cheapest(8, 115e3), Algorithm::tree);
   EXPECT_EQ(cheapest(8, 130e3), Algorithm::butterfly);
@@ -99,10 +101,10 @@ TEST(CostModel, ChangesTheCheapestAtTheDocumentedLengths) {
   EXPECT_EQ(cheapest(7, 420e3), Algorithm::ring);
 }
 
-/// Seconds of an allreduce in the simulator, from the start of the first to the end of the last.
+/// Returns the seconds of an allreduce in the simulator, until the last rank ends.
 double simulated(std::uint32_t ranks, Algorithm algorithm, std::size_t values) {
   const auto ends = on_every_rank<TimePoint>(ranks, [&](Group& group) {
-    group.world().sleep_for(1s);  // all begin together, when all connections exist
+    group.world().sleep_for(1s);  // all ranks begin together, after all connections exist
     std::vector<float> vector(values, 1);
     Allreduce(group, {.algorithm = algorithm}).reduce(vector);
     return group.world().now();
@@ -110,8 +112,8 @@ double simulated(std::uint32_t ranks, Algorithm algorithm, std::size_t values) {
   return to_seconds(*std::max_element(ends.begin(), ends.end()) - TimePoint(1s));
 }
 
-/// The largest ratio of model and simulator. Where ranks do different work, some are ahead of
-/// others, and their early messages delay, at a network card, messages that other ranks wait for.
+/// Returns the largest allowed ratio of model and simulator. If ranks do different work, those that
+/// are ahead send messages early, which delay at a network card the messages that others wait for.
 double tolerance(std::uint32_t ranks, Algorithm algorithm) {
   if (algorithm == Algorithm::ring || std::has_single_bit(ranks)) {
     return 1.1;
@@ -152,7 +154,7 @@ TEST(MeasureLinks, FindsWhatTheLinksAre) {
       .network = {.link = {.bandwidth = 1e8, .latency = 300us}, .nic_bandwidth = 1e10},
       .within = {.bandwidth = 2e9, .latency = 5us}};
   const auto measured = on_every_rank<Links>(group, [](Group& members) {
-    members.world().sleep_for(members.rank().value * 7ms);  // they do not arrive together
+    members.world().sleep_for(members.rank().value * 7ms);  // ranks start at different times
     return measure_links(members, 256 * 1024);
   });
   EXPECT_THAT(measured, testing::Each(measured[0]));
@@ -164,7 +166,8 @@ TEST(MeasureLinks, FindsWhatTheLinksAre) {
 }
 
 TEST(BestBuckets, BalanceTheLastOneAgainstTheCostOfEach) {
-  // 100 ms of bytes at 1 ms a bucket: ten of them cost 10 ms, and the last takes as long.
+  // The bytes take 100 ms and each bucket 1 ms more. Ten buckets cost 10 ms, and the last one,
+  // which cannot overlap, takes as long.
   const AllreduceCost cost{.fixed = 1e-3, .seconds_per_byte = 1e-9};
   EXPECT_EQ(best_buckets(cost, 1e8, 1 << 20), 10U);
   const auto total = [&](double buckets) { return buckets * cost.fixed + 0.1 / buckets; };

@@ -1,6 +1,6 @@
-// Goal:   every rank gets the blocks that were meant for it, whatever their lengths; gather,
-//         scatter and broadcast work from every root.
-// Method: simulated groups of 1 to 9 ranks; block (s, r) has a length and bytes of its own.
+// Goal:   every rank gets the blocks that were sent to it, for all lengths; gather, scatter and
+//         broadcast work from every root.
+// Method: simulated groups of 1 to 9 ranks; each block (s, r) has another length and other bytes.
 #include "collective/exchange.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// What rank `from` sends to rank `to`; some blocks are empty.
+/// Returns the block that rank `from` sends to rank `to`; some blocks are empty.
 Bytes block(std::uint32_t from, std::uint32_t to) {
   return Bytes((7 * from + 3 * to) % 5 * 100, static_cast<std::byte>(16 * from + to));
 }
@@ -42,12 +42,12 @@ TEST_P(ExchangeTest, OfBlocksOfAllLengths) {
   }
 }
 
-/// Ten bytes of their own for each rank.
+/// Returns ten bytes that differ for each rank.
 Bytes of_rank(std::uint32_t rank) {
   return Bytes(10, static_cast<std::byte>(rank + 1));
 }
 
-/// Those of all ranks.
+/// Returns these bytes of all ranks.
 Bytes of_all(std::uint32_t ranks) {
   Bytes all;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {

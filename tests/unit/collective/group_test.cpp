@@ -1,9 +1,9 @@
-// Goal:   a group that loses a member consists of the remaining members: its collectives end at
+// Goal:   a group that loses a member continues with the remaining members: its collectives end at
 //         once, errors still report ranks of the job, and no message of a broken collective reaches
 //         a later one.
-// Method: simulated groups of four to seven, one member of which leaves at the beginning of an
-//         allreduce, or is killed at each of many moments, with every algorithm; losses that the
-//         test reports.
+// Method: simulated groups of four to seven ranks, with every algorithm. One member leaves at the
+//         beginning of an allreduce, or is killed at each of many moments; the test reports the
+//         losses.
 
 #include "collective/group.hpp"
 
@@ -46,7 +46,7 @@ Group knowing(Group& group, ReportedLosses& losses) {
       {.members = members, .self = group.rank(), .failures = &losses, .hosts = group.hosts()});
 }
 
-/// Ranks 2 h and 2 h + 1 are on host h.
+/// Returns the host of each rank: ranks 2 h and 2 h + 1 are on host h.
 std::vector<std::uint32_t> hosts_of_pairs(std::uint32_t ranks) {
   std::vector<std::uint32_t> hosts;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
@@ -63,7 +63,7 @@ TEST(Group, NumbersTheRemainingMembers) {
     if (group.rank() == Rank{1} || group.rank() == Rank{2}) {
       return Seen{};
     }
-    losses.lost_ = {Rank{2}, Rank{1}};  // two at once skip a generation
+    losses.lost_ = {Rank{2}, Rank{1}};  // two losses at once skip a generation
     group.drop_lost();
     EXPECT_EQ(group.node(Rank{1}), NodeId{3});
     return Seen{group.generation(), group.size(), group.rank().value,
@@ -94,7 +94,8 @@ TEST(Group, HasSubgroupsOfItsOwnGeneration) {
   EXPECT_THAT(seen[4], ElementsAre(1, 3, 2, 4));
 }
 
-/// One rank may have measured while another was interrupted: both have to measure again to agree.
+/// One rank may have measured the links while another was interrupted. Both must measure again, so
+/// that they agree.
 TEST(Group, IsMeasuredAgainInEachGeneration) {
   const auto messages = on_every_rank<std::uint64_t>(3, [](Group& all) {
     ReportedLosses losses;
@@ -118,7 +119,8 @@ TEST(Group, IsMeasuredAgainInEachGeneration) {
 
 class EveryAllreduceOfAGroup : public testing::TestWithParam<Algorithm> {};
 
-/// The member that leaves has sent a message that no rank receives; others have sent to each other.
+/// The member that leaves has sent a message that no rank receives, and others have sent to each
+/// other.
 TEST_P(EveryAllreduceOfAGroup, TakesNoMessageOfABrokenCollectiveForOneOfTheNext) {
   using Values = std::vector<float>;
   const auto results = on_every_rank<Values>(4, [](Group& all) {
@@ -155,8 +157,8 @@ TEST_P(EveryAllreduceOfAGroup, TakesNoMessageOfABrokenCollectiveForOneOfTheNext)
   EXPECT_THAT(results, Each(Each(3.0F)));
 }
 
-/// One rank is killed while all reduce as often as they can; the loss is reported 20 ms later.
-/// `results`: of the remaining ranks, after that.
+/// Kills one rank while all ranks repeat allreduces, and reports the loss 20 ms later. `results`
+/// get the sums of the remaining ranks after that.
 void reduce_while_one_dies(Algorithm algorithm, std::uint32_t ranks, TimePoint when,
                            std::vector<float>& results) {
   sim::Simulation simulation(
@@ -206,7 +208,7 @@ void reduce_while_one_dies(Algorithm algorithm, std::uint32_t ranks, TimePoint w
 
 TEST_P(EveryAllreduceOfAGroup, EndsForAllWheneverOneIsKilled) {
   const bool measures = GetParam() == Algorithm::automatic || GetParam() == Algorithm::two_level;
-  const Duration apart = measures ? 700us : 150us;  // so that some die in an allreduce after it
+  const Duration apart = measures ? 700us : 150us;  // so that some die after it
   for (std::uint32_t run = 0; run < 300; ++run) {
     SCOPED_TRACE(run);
     const std::uint32_t ranks = GetParam() == Algorithm::butterfly ? 4 : 4 + run % 4;

@@ -1,4 +1,4 @@
-// Goal:   a block that is too long for one message is passed whole, in parts.
+// Goal:   a block that is too long for one message is sent in parts and arrives whole.
 // Method: closed values.
 #include "collective/message_parts.hpp"
 

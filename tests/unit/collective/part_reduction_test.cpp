@@ -1,7 +1,7 @@
-// Goal:   reductions of every type by every operation are those of a plain loop, with the same bits
-//         on every rank; reduce and reduce_scatter give the same, where they give it.
-// Method: simulated groups of 1 to 17 ranks, vectors shorter and longer than the group; random
-//         values of the whole range of each type, combined by a loop in the order of ranks.
+// Goal:   reductions of every type by every operation equal those of a plain loop, with the same
+//         bits on every rank; reduce and reduce_scatter give the same values as allreduce.
+// Method: simulated groups of 1 to 17 ranks, and vectors shorter and longer than the group; random
+//         values over the whole range of each type are combined by a loop in the order of ranks.
 #include "collective/part_reduction.hpp"
 
 #include <gmock/gmock.h>
@@ -57,7 +57,8 @@ std::vector<Value> values_of(std::uint32_t rank, std::size_t count) {
   return values;
 }
 
-/// What terms are combined in: halves in float, others in their own type.
+/// Converts a term to the type in which terms are combined: float for 16-bit formats, otherwise its
+/// own type.
 template <class Value>
 Value widened(Value value) {
   return value;
@@ -113,7 +114,7 @@ Wide combined(Wide one, Wide other, Reduction reduction) {
   }
 }
 
-/// One type of values and one operation.
+/// A case with one type of values and one operation.
 template <class Value>
 class ReductionCase {
  public:
@@ -176,7 +177,7 @@ class ReductionCase {
   std::uint32_t ranks_;
   std::size_t count_;
   Reduction reduction_;
-  std::vector<std::vector<Value>> terms_ = drawn_terms();  ///< by rank
+  std::vector<std::vector<Value>> terms_ = drawn_terms();  ///< a vector for each rank
 };
 
 class PartReductionTest : public testing::TestWithParam<std::uint32_t> {
@@ -217,7 +218,7 @@ TEST_P(PartReductionTest, OfHalvesRoundedOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, PartReductionTest, testing::Values(1, 2, 3, 4, 7, 8, 17));
 
-/// 256 + 1 + 1 in bfloat16, whose numbers from 256 on are even, is 256 if each addition rounds.
+/// In bfloat16, whose numbers from 256 on are even, 256 + 1 + 1 is 256 if each addition rounds.
 TEST(PartReductionOfBfloat16, AddsInFloat) {
   const auto results = on_every_rank<float>(3, [](Group& group) {
     std::vector<Bfloat16> values{{to_bf16(group.rank().value == 0 ? 256.0F : 1.0F)}};

@@ -1,10 +1,10 @@
 // Goal:   an allreduce in shared memory is exact for every number of ranks and every length, with
-//         the same bits everywhere, whether or not the values are in shared memory, and whether
-//         ranks write into each other's vectors or copy from them; where one rank cannot share, no
-//         rank does; all other ranks name a rank that dies during an allreduce.
-// Method: ranks 1 to 17 in the simulator, lengths around the boundaries of slices, segments and
-//         short vectors, against sums of whole numbers, which float32 holds exactly. Deaths at
-//         every one of a number of moments.
+//         the same bits on each rank, whether or not the values are in shared memory, and whether
+//         ranks write into each other's vectors or copy from them; if one rank cannot share memory,
+//         no rank does; all other ranks name a rank that dies during an allreduce.
+// Method: 1 to 17 ranks in the simulator, with lengths around the boundaries of slices, segments
+//         and short vectors, and sums of whole numbers, which float32 represents exactly. A rank
+//         dies at each of many moments.
 
 #include "collective/shared_allreduce.hpp"
 
@@ -33,7 +33,7 @@ SimulatedGroup sharing(std::uint32_t size) {
   return {.size = size, .shared_memory = true};
 }
 
-/// Losses that a function of the test computes, which may take time.
+/// A listener whose losses a function of the test computes; the function may take virtual time.
 class ComputedLosses : public FailureListener {
  public:
   using Look = std::function<std::vector<Rank>()>;
@@ -48,7 +48,7 @@ class ComputedLosses : public FailureListener {
   Look look_;
 };
 
-/// The same group, as one that may lose members.
+/// Returns a group of the same members that may lose some of them.
 Group that_may_shrink(Group& group, FailureListener& losses) {
   Group::Options options{.members = {}, .self = group.rank(), .failures = &losses};
   for (std::uint32_t rank = 0; rank < group.size(); ++rank) {
@@ -59,7 +59,7 @@ Group that_may_shrink(Group& group, FailureListener& losses) {
 
 enum class Where { own_memory, shared_memory };
 
-/// A vector of a rank, in the memory that the test chooses.
+/// A vector of a rank, in its own or in shared memory.
 class Vector {
  public:
   Vector(Group& group, Where where, std::size_t count)
@@ -177,7 +177,7 @@ TEST(SharedAllreduce, GoesOnForManyRoundsOfMixedLengths) {
   });
 }
 
-/// The options of a group of all `size` nodes, after this one was introduced to the others.
+/// Introduces all other nodes to this one. Returns the options of a group of all `size` nodes.
 Group::Options introduced(World& world, std::uint32_t rank, std::uint32_t size) {
   Group::Options options{.members = {}, .self = Rank{rank}};
   for (std::uint32_t peer = 0; peer < size; ++peer) {
@@ -213,15 +213,15 @@ TEST(SharedAllreduce, NamesARankThatDiesBeforeIt) {
     }
     simulation.at(TimePoint(std::chrono::seconds(5)), [&] { simulation.kill(NodeId{victim}); });
     simulation.run();
-    // A rank that learns of it from another one that has left may name that one.
+    // A rank that notices the death because another rank has left may name that other rank.
     EXPECT_EQ(named.size(), size - 1);
     EXPECT_THAT(named, testing::Contains(victim));
   }
 }
 
-/// Rank 0 has all results at 5 s, as soon as rank 2 has reduced its slice, and waits for rank 1,
-/// which is slow. At 7 s a loss is reported to it; it leaves and overwrites its vector. At 13 s
-/// rank 1 reads there, and finds no result.
+/// At 5 s rank 2 reduces its slice. Rank 0 then has all results and waits for rank 1, which is
+/// slow. At 7 s a loss is reported to rank 0; it leaves and overwrites its vector. At 13 s rank 1
+/// reads this vector, and must not take its values for results.
 TEST(SharedAllreduce, TakesNoResultOfARankThatLeftBeforeAllHadReadIt) {
   constexpr std::array<std::chrono::seconds, 3> looks_until{0s, 13s, 5s};
   const auto ends = on_every_rank<std::string>(sharing(3), [&](Group& group) -> std::string {
@@ -237,7 +237,7 @@ TEST(SharedAllreduce, TakesNoResultOfARankThatLeftBeforeAllHadReadIt) {
     const Vector vector(group, Where::shared_memory, 50'000);
     fill(group, vector.values());
     if (rank == 1) {
-      // Rank 2 waits for it, looks for losses in the meantime, and is the last to reduce.
+      // Rank 2 waits for rank 1, checks for losses in the meantime, and is the last to reduce.
       world.sleep_for(550ms);
     }
     try {

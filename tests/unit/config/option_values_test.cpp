@@ -1,5 +1,5 @@
-// Goal:   an option holds a given value in its own type, and refuses every other value with the
-//         expected one in the message.
+// Goal:   an option stores a valid value in its own type, and refuses every other value with a
+//         message that says what was expected.
 // Method: one option of each type, set from text and read back; values at the bounds and beyond.
 
 #include "config/option_values.hpp"

@@ -1,5 +1,4 @@
-// Goal:   option values are read from text strictly, and a misspelt name gets the suggestion that
-//         was meant.
+// Goal:   option values are parsed strictly, and for a misspelt name the intended one is suggested.
 // Method: a table of texts for each function.
 
 #include "config/text.hpp"

@@ -1,7 +1,7 @@
-// Goal:   a text that nests so deep that the parser would exhaust the stack is refused in one line
-//         before it is parsed, and no other text is.
-// Method: each way to nest, up to the bound and beyond it; dots and brackets inside strings and
-//         comments; strings whose ends mislead.
+// Goal:   a text with such deep nesting that the parser would exhaust the stack is refused in one
+//         line before it is parsed; no other text is refused.
+// Method: each kind of nesting, up to the bound and beyond it; dots and brackets inside strings and
+//         comments; strings with misleading ends.
 
 #include "config/toml_nesting.hpp"
 

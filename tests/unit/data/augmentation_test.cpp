@@ -1,6 +1,6 @@
-// Goal:   the change of an image follows from seed, pass and sample alone, takes every value
+// Goal:   the augmentation of an image depends only on seed, pass and sample, draws every value
 //         equally often, and moves pixels as its header says.
-// Method: many draws counted; a small image moved by hand.
+// Method: counts over many draws; a small image with the expected pixels.
 
 #include "data/augmentation.hpp"
 

@@ -1,7 +1,7 @@
-// Goal: every sample is trained on exactly once per epoch, all workers take the same number of
-//       steps, and any position is found again.
-// Method: random sizes, shares and batch sizes, all ranks walked through several epochs; closed
-//       values for lengths and positions.
+// Goal: each sample is in exactly one batch per epoch, all workers take the same number of steps,
+//       and the feed can resume at any position.
+// Method: random sizes, shares and batch sizes, with the batches of all ranks over several epochs;
+//       closed values for lengths and positions.
 
 #include "data/batch_feed.hpp"
 
@@ -28,7 +28,7 @@ Samples copy(std::span<const std::uint32_t> samples) {
   return {samples.begin(), samples.end()};
 }
 
-/// The samples of all batches of a worker in an epoch, in their order.
+/// Returns the samples of all batches of a worker in an epoch, in order.
 Samples samples_of(BatchFeed& feed, std::uint64_t epoch, std::uint32_t batch_size) {
   Samples samples;
   for (std::uint64_t step = 0; step < feed.steps_per_epoch(); ++step) {
@@ -69,7 +69,7 @@ TEST(BatchFeed, TrainsOnEverySampleOncePerEpoch) {
 }
 
 TEST(BatchFeed, LastsAsLongAsTheWorkerWithMostSteps) {
-  // Parts of 40, 40 and 20 samples: 10, 4 and 5 steps.
+  // Parts of 40, 40 and 20 samples take 10, 4 and 5 steps.
   const Partition partition = partition_of(100, {2, 2, 1});
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(BatchFeed(partition, Rank{rank}, {4, 10, 4}).steps_per_epoch(), 10U);
@@ -126,7 +126,7 @@ TEST(BatchFeed, HasNoEmptyBatchWherePartsSuffice) {
   }
 }
 
-/// Classes of 60, 30 and 30 samples, one a worker.
+/// Returns a partition of classes of 60, 30 and 30 samples, one class per worker.
 Partition kept_parts() {
   std::vector<Label> labels(120, 0);
   std::fill(labels.begin() + 60, labels.begin() + 90, Label{1});

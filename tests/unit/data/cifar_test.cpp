@@ -1,7 +1,7 @@
-// Goal:   CIFAR-10 and CIFAR-100 load whole or in part, and anything else in their place is refused
+// Goal:   CIFAR-10 and CIFAR-100 load whole or in part, and other files in their place are refused
 //         in one line that says what to do.
-// Method: the real images of CIFAR-10, against sums that another program computed; small files of
-//         the same format, sound and damaged.
+// Method: the real images of CIFAR-10 are compared with sums that another program computed; small
+//         files of the same format, valid and damaged.
 
 #include "data/cifar.hpp"
 
@@ -23,7 +23,7 @@ using testing::ElementsAre;
 using testing::FloatNear;
 using testing::HasSubstr;
 
-/// The real images; empty where this machine does not have them.
+/// Returns the folder of the real images; empty if this machine does not have them.
 fs::path real_images() {
   const char* const named = std::getenv("SYNCOPATE_CIFAR10_DIR");
   if (named != nullptr) {
@@ -45,7 +45,7 @@ std::vector<std::uint64_t> class_counts(const ImageSet& set) {
   return counts;
 }
 
-/// The expected figures of the first 1,017 images of each file are those of NumPy.
+/// The expected figures of the first 1,017 images of each file were computed with NumPy.
 TEST(Cifar10, LoadsTheRealImages) {
   const fs::path folder = real_images();
   if (folder.empty() || fs::file_size(folder / "test_batch.bin") != 1'017 * 3'073) {

@@ -1,7 +1,7 @@
-// Goal: the datasets that `--data` names load whole or are refused by the file's name; batches hold
-//       the samples asked for, normalised by figures that are those of the data.
-// Method: folders of small IDX files, sound and damaged; Debian's Fashion-MNIST itself; closed
-//       values of a hand-made dataset.
+// Goal: the datasets that `--data` names load whole, or are refused with the name of the bad file;
+//       batches have the requested samples, normalised with the mean and deviation of the data.
+// Method: folders of small IDX files, valid and damaged; Debian's Fashion-MNIST; closed values of a
+//       hand-made dataset.
 
 #include "data/dataset.hpp"
 
@@ -39,7 +39,7 @@ std::string labels_of(const std::vector<std::uint8_t>& labels) {
   return idx_bytes(labels_magic, {static_cast<std::uint32_t>(labels.size())}, labels);
 }
 
-/// Three training and two test samples, some files packed and some not.
+/// A dataset of three training and two test samples; some files are compressed, some are not.
 class SmallDataset : public testing::Test {
  protected:
   SmallDataset() {
@@ -108,7 +108,7 @@ TEST_F(SmallDataset, RefusesImagesOfAnotherShape) {
                              HasSubstr("expected images of 28 × 28"), HasSubstr("found 32 × 32")));
 }
 
-/// Only the headers are there: a file that was unpacked first would be refused as truncated.
+/// The files have only headers. If a file were unpacked first, it would be refused as truncated.
 TEST_F(SmallDataset, ComparesHeadersBeforeItUnpacksValues) {
   test::write_gzip(folder_ / (std::string(train_images) + ".gz"),
                    idx_bytes(images_magic, {4'000'000, 28, 28}, {}));
@@ -154,7 +154,7 @@ TEST(Dataset, RefusesAnUnknownName) {
             "synthetic, or the path of a folder, with a slash");
 }
 
-/// Mean and standard deviation of pixels scaled to [0, 1].
+/// Returns mean and standard deviation of the pixels, scaled to [0, 1].
 std::array<double, 2> moments_of(const ImageSet& set) {
   std::array<double, 256> counts{};
   for (const std::uint8_t pixel : set.pixels) {

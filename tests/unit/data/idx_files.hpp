@@ -14,7 +14,7 @@
 
 namespace syncopate::test {
 
-/// A folder that lives as long as its object.
+/// A temporary folder that is removed at the end of the scope.
 class ScratchFolder {
  public:
   ScratchFolder() {
@@ -32,7 +32,7 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-/// An IDX file as a string: magic, dimensions, values.
+/// Returns the bytes of an IDX file: magic number, dimensions, values.
 inline std::string idx_bytes(std::uint32_t magic, const std::vector<std::uint32_t>& dimensions,
                              const std::vector<std::uint8_t>& values) {
   std::string bytes;
@@ -65,7 +65,7 @@ inline std::string read_bytes(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// The message of the `Failure` that `action` throws, after checking that it is one line.
+/// Returns the message of the `Failure` that `action` throws. Expects that it is one line.
 template <class Failure, class Action>
 std::string message_of(Action&& action) {
   try {

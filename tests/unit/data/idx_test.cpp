@@ -1,7 +1,7 @@
 // Goal: whole IDX files are read exactly, and every kind of damage is refused with one line that
 //       names the file, what was expected, what was found and what to do.
-// Method: write small files, damage them one way at a time, compare messages; read random arrays
-//       back, plain and gzipped.
+// Method: the test writes small files, damages them in one way each, and compares messages; it
+//         reads random arrays back, plain and gzipped.
 
 #include "data/idx.hpp"
 
@@ -45,7 +45,7 @@ TEST(Idx, ReadsWhatWasWritten) {
 }
 
 TEST(Idx, ReadsBeyondTheFirstChunk) {
-  // 70 MiB: more than is taken from the file in one go.
+  // 70 MiB, more than the reader takes from a file at once.
   const std::uint32_t count = 70U << 20U;
   std::vector<std::uint8_t> values(count);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -60,7 +60,7 @@ struct Damage {
   const char* name;
   const char* file;
   std::string bytes;
-  std::vector<std::string> said;  ///< besides the file's name
+  std::vector<std::string> said;  ///< what the message contains besides the file's name
 };
 
 void PrintTo(const Damage& damage, std::ostream* out) {

@@ -22,7 +22,7 @@ inline std::string written_png(png_image& image, const void* pixels, const void*
   return written;
 }
 
-/// A PNG image; `pixels` are one after another, with 1, 3 or 4 values each.
+/// Returns a PNG image; `pixels` has 1, 3 or 4 values for each pixel.
 inline std::string png_bytes(std::uint32_t width, std::uint32_t height,
                              const std::vector<std::uint8_t>& pixels) {
   png_image image{};
@@ -34,7 +34,7 @@ inline std::string png_bytes(std::uint32_t width, std::uint32_t height,
   return written_png(image, pixels.data(), nullptr);
 }
 
-/// The same with a part gAMA, which says that values are the `gamma` / 100,000th power of light.
+/// Returns the same image with a chunk gAMA: values are light to the power of `gamma` / 100,000.
 inline std::string with_gamma(const std::string& png, std::uint32_t gamma) {
   constexpr std::size_t behind_header = 33;
   std::string part = "gAMA";
@@ -50,7 +50,7 @@ inline std::string with_gamma(const std::string& png, std::uint32_t gamma) {
          png.substr(behind_header);
 }
 
-/// A row of grey pixels of 16 bits.
+/// Returns a PNG image with a row of grey pixels of 16 bits.
 inline std::string png_of_16_bits(const std::vector<std::uint16_t>& pixels) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
@@ -60,7 +60,8 @@ inline std::string png_of_16_bits(const std::vector<std::uint16_t>& pixels) {
   return written_png(image, pixels.data(), nullptr);
 }
 
-/// A row of pixels that are indices into a palette of two colours: red, green, blue and opacity.
+/// Returns a PNG image with a row of pixels that are indices into a palette of two colours, each of
+/// red, green, blue and opacity.
 inline std::string palette_png(const std::array<std::array<std::uint8_t, 4>, 2>& colours,
                                const std::vector<std::uint8_t>& pixels) {
   png_image image{};
@@ -72,7 +73,7 @@ inline std::string palette_png(const std::array<std::array<std::uint8_t, 4>, 2>&
   return written_png(image, pixels.data(), colours.data());
 }
 
-/// A JPEG image of the best quality.
+/// Returns a JPEG image of the best quality.
 inline std::string jpeg_bytes(int width, int height, const std::vector<std::uint8_t>& pixels) {
   tjhandle handle = ::tjInitCompress();
   unsigned char* bytes = nullptr;
@@ -87,7 +88,7 @@ inline std::string jpeg_bytes(int width, int height, const std::vector<std::uint
   return written;
 }
 
-/// A PNG image of one colour.
+/// Returns a PNG image of one colour.
 inline std::string plain_png(std::uint32_t width, std::uint32_t height,
                              const std::vector<std::uint8_t>& colour) {
   std::vector<std::uint8_t> pixels;

@@ -1,8 +1,8 @@
-// Goal:   images in class folders become one dataset, whatever their format, size and colours; a
-//         bad one is refused by its path, and no image takes more memory than a header may
-//         announce.
-// Method: small images written by libpng and libjpeg-turbo, sound, damaged at random and cut off;
-//         scaling against values of Pillow.
+// Goal:   images in class folders become one dataset, for all formats, sizes and colours; a bad
+//         image is refused with its path, and an image needs no more memory than the limit on
+//         headers allows.
+// Method: small images written by libpng and libjpeg-turbo, valid, randomly damaged and truncated;
+//         scaling is compared with values of Pillow.
 
 #include "data/image_folder.hpp"
 
@@ -53,7 +53,7 @@ TEST(DecodeImage, PutsTheChannelsOfAPngFirst) {
   EXPECT_EQ(grey.pixels, (Bytes{7, 8, 9}));
 }
 
-// The values of the next four tests are those of Pillow's convert("RGB") or convert("L").
+// The expected values of the next four tests are those of Pillow's convert("RGB") or convert("L").
 
 TEST(DecodeImage, KeepsTheColoursOfTransparentPixels) {
   EXPECT_EQ(decoded(png_bytes(2, 1, {10, 20, 30, 255, 40, 50, 60, 0})).pixels,
@@ -97,7 +97,8 @@ TEST(DecodeImage, ReadsJpegs) {
   EXPECT_NEAR(colours.pixels[128], 40, 2);
 }
 
-/// A JPEG image with the segment APP1 of a camera before its other segments.
+/// Returns a JPEG image with a camera's segment APP1, which has the orientation, before its other
+/// segments.
 std::string with_orientation(const std::string& jpeg, char orientation, bool little_endian) {
   const std::string tiff =
       little_endian ? std::string(
@@ -112,8 +113,8 @@ std::string with_orientation(const std::string& jpeg, char orientation, bool lit
          jpeg.substr(2);
 }
 
-/// A picture of 16 × 8 pixels, white at the upper left and grey at the lower left: where both are
-/// after each orientation.
+/// Decodes an image of 16 × 8 pixels, white at the upper left and grey at the lower left, and
+/// checks where both are for each orientation.
 TEST(DecodeImage, TurnsJpegsUprightAsACameraNoted) {
   Bytes pixels(16 * 8, 0);
   for (std::size_t y = 0; y < 4; ++y) {
@@ -147,7 +148,8 @@ TEST(DecodeImage, TurnsJpegsUprightAsACameraNoted) {
   EXPECT_EQ(decoded(with_orientation(jpeg, 9, true)).shape, (SampleShape{1, 8, 16}));
 }
 
-/// The sides stand in the first part of the file, behind 16 bytes; its checksum is not read first.
+/// Returns a PNG image whose header has these sides. They are in the first chunk, behind 16 bytes;
+/// the chunk gets a new checksum.
 std::string png_that_announces(std::uint32_t side) {
   std::string bytes = png_bytes(1, 1, {0});
   for (unsigned at = 0; at < 8; ++at) {
@@ -177,7 +179,7 @@ TEST(DecodeImage, RefusesWhatIsNoWholeImage) {
               HasSubstr("expected a whole JPEG image"));
 }
 
-/// Random damage either leaves an image or is refused in one line.
+/// A randomly damaged file is either decoded or refused in one line.
 TEST(DecodeImage, SurvivesDamage) {
   const std::uint64_t seed = 20261123;
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -200,7 +202,7 @@ TEST(DecodeImage, SurvivesDamage) {
   }
 }
 
-/// (17 y² + 29 x + 7 x y) mod 256, of 7 × 5 pixels.
+/// Returns an image of 7 × 5 pixels with the values (17 y² + 29 x + 7 x y) mod 256.
 Image pattern() {
   Image image{{1, 5, 7}, {}};
   for (int y = 0; y < 5; ++y) {
@@ -211,7 +213,7 @@ Image pattern() {
   return image;
 }
 
-/// Pillow rounds between rows and columns, which makes a difference of one.
+/// Pillow also rounds between rows and columns, so values may differ by one.
 TEST(Scaled, IsWhatPillowCallsBilinearOfTheCentredPart) {
   const auto differences = [](const Image& image, const std::vector<int>& expected) {
     std::vector<int> found;
@@ -231,7 +233,7 @@ TEST(Scaled, IsWhatPillowCallsBilinearOfTheCentredPart) {
   EXPECT_EQ(scaled(pattern(), 5, 7).pixels, pattern().pixels);
 }
 
-/// Two classes of plain images, three to train with and one to test.
+/// A folder with two classes of plain images: three training images and one test image.
 class Folder : public testing::Test {
  protected:
   Folder() {
@@ -299,7 +301,7 @@ TEST_F(Folder, GivesAllImagesColoursWhereOneHasSome) {
   EXPECT_THAT(Bytes(dataset.train.pixels.begin(), dataset.train.pixels.begin() + 12), Each(30));
   EXPECT_THAT(dataset.test.pixels, Each(40));
   EXPECT_EQ(dataset.mean.size(), 3U);
-  write_into(folder_ / "train/ant/a.png", plain_png(2, 2, {1, 2, 3}));  // now the first one
+  write_into(folder_ / "train/ant/a.png", plain_png(2, 2, {1, 2, 3}));  // becomes the first image
   EXPECT_EQ(load().train.pixels.size(), 5 * 12U);
 }
 

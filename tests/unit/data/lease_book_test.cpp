@@ -1,8 +1,8 @@
 // Goal:   every sample is leased to exactly one worker in each epoch, leases shrink towards the end
-//         of an epoch, and all workers end it within a few steps, whatever their speeds are.
-// Method: workers of random speeds and steps in virtual time, which ask while they take their last
-//         two steps, as loops do; seeds are printed. Single requests where a formula gives the
-//         answer.
+//         of an epoch, and all workers end it within a few steps of each other, at all speeds.
+// Method: workers with random speeds and step sizes in virtual time request leases during the last
+//         two steps of the previous one, as loops do; seeds are printed. Single requests are
+//         compared with the formula.
 #include "data/lease_book.hpp"
 
 #include <gmock/gmock.h>
@@ -23,25 +23,25 @@ constexpr std::uint64_t epochs = 3;
 
 struct SimulatedWorker {
   std::uint64_t step_size = 1;
-  double sample_seconds = 1;   ///< of its device
-  std::uint64_t asked_in = 0;  ///< the epoch
-  Lease lease{};               ///< what is left of it
+  double sample_seconds = 1;   ///< computing time of a sample
+  std::uint64_t asked_in = 0;  ///< epoch of its last request
+  Lease lease{};               ///< what is left of the current lease
   Lease next{};
-  double clock = 0;             ///< at the end of its last step
-  std::uint64_t trained = 0;    ///< since its last request
-  double taken = 0;             ///< seconds, since its last request
-  std::vector<double> last_of;  ///< the end of its last step, by epoch
+  double clock = 0;             ///< end of its last step
+  std::uint64_t trained = 0;    ///< samples since its last request
+  double taken = 0;             ///< seconds since its last request
+  std::vector<double> last_of;  ///< end of its last step in each epoch
 
   double step_seconds() const { return static_cast<double>(step_size) * sample_seconds; }
 };
 
 struct Granted {
   Lease lease;
-  std::uint64_t left = 0;  ///< samples of the epoch before it
+  std::uint64_t left = 0;  ///< samples of the epoch that were left before this lease
   std::size_t worker = 0;
 };
 
-/// Workers that train for a few epochs, the one whose step ends first before the others.
+/// Workers that train for a few epochs. `run` always ends the earliest step next.
 class SimulatedJob {
  public:
   explicit SimulatedJob(std::uint64_t seed) : random_(seed) {
@@ -122,7 +122,7 @@ class SimulatedJob {
   std::vector<Granted> granted_;
 };
 
-/// Calls `check` with jobs of many seeds that have run.
+/// Runs jobs with many seeds and calls `check` with each.
 void for_random_jobs(const std::function<void(const SimulatedJob& job)>& check) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -160,8 +160,8 @@ TEST(LeaseBookTest, LeasesWholeStepsThatShrinkTowardsTheEndOfAnEpoch) {
   });
 }
 
-/// When a worker gets no more of an epoch, another one may have begun a step, and holds one or two
-/// more; the slower it is, the fewer leases larger than that.
+/// When a worker gets no more samples of an epoch, another one may have begun a step and hold
+/// samples for one or two more. Slower workers get fewer leases that are larger than that.
 TEST(LeaseBookTest, EndsAnEpochOnAllWorkersWithinAFewSteps) {
   for_random_jobs([](const SimulatedJob& job) {
     double slowest = 0;
@@ -181,7 +181,7 @@ TEST(LeaseBookTest, EndsAnEpochOnAllWorkersWithinAFewSteps) {
   });
 }
 
-/// `speed`: samples a second.
+/// Returns a request of a worker that trains `speed` samples per second.
 LeaseRequest request_of(std::uint32_t rank, std::uint64_t trained, double speed) {
   return {.worker = Rank{rank},
           .step_size = 10,
@@ -206,7 +206,7 @@ TEST(LeaseBookTest, LeasesAQuarterOfWhatAWorkerOfItsSpeedWillTake) {
   EXPECT_EQ(book.next(request_of(0, 10, 30)).samples(), left * 3 / 4 / 4 / 10 * 10);
 }
 
-/// The worker that asks counts on others of its own speed as long as theirs are not known.
+/// As long as the speeds of other workers are unknown, they count as equal to the requester's.
 TEST(LeaseBookTest, LeavesTheirPartToWorkersThatHaveNotAsked) {
   LeaseBook book(100'000, 2);
   for (int request = 0; request < 20; ++request) {
@@ -238,7 +238,7 @@ TEST(LeaseBookTest, KnowsWhatAWorkerHasNotTrainedOn) {
   EXPECT_THAT(book.unfinished(Rank{0}),
               ElementsAre(Lease{.begin = 4, .end = 10}, Lease{.begin = 20, .end = 30}));
   EXPECT_THAT(book.unfinished(Rank{1}), ElementsAre(Lease{.begin = 10, .end = 20}));
-  book.next({.worker = Rank{0}, .epoch = {1}, .step_size = 10});  // it leaves the first epoch early
+  book.next({.worker = Rank{0}, .epoch = {1}, .step_size = 10});  // leaves the first epoch
   EXPECT_THAT(book.unfinished(Rank{0}), ElementsAre(Lease{.epoch = {1}, .begin = 0, .end = 10}));
   EXPECT_EQ(book.left({0}), 70U);
 }

@@ -1,6 +1,6 @@
-// Goal:   pairs of NumPy arrays become a dataset by the rules of its page; every other file is
+// Goal:   pairs of NumPy arrays become a dataset by the documented rules; every other file is
 //         refused in one line.
-// Method: small files written byte by byte, as NumPy writes them, and damaged one way at a time.
+// Method: small files written byte by byte, as NumPy writes them, each damaged in one way.
 
 #include "data/npy.hpp"
 
@@ -89,7 +89,7 @@ TEST(Npy, RefusesOtherHeaders) {
   }
 }
 
-/// Random damage either leaves a header or is refused in one line.
+/// A randomly damaged header is either read or refused in one line.
 TEST(Npy, SurvivesDamage) {
   const std::uint64_t seed = 20261124;
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -109,7 +109,7 @@ TEST(Npy, SurvivesDamage) {
   }
 }
 
-/// Three training and two test images of two rows and one column.
+/// Files with three training and two test images of two rows and one column.
 class Arrays : public testing::Test {
  protected:
   Arrays() {

@@ -1,7 +1,7 @@
-// Goal: a partition loses and repeats no sample, is fair, follows from its seed, and differs from
-//       epoch to epoch.
-// Method: random sizes, worker counts and shares, checked against the invariants of the header;
-//       closed values where a formula gives them.
+// Goal: a partition neither loses nor repeats a sample, is fair, follows from its seed, and differs
+//       from epoch to epoch.
+// Method: random sizes, worker counts and shares are checked for the invariants in the header;
+//       closed values if a formula gives them.
 
 #include "data/partition.hpp"
 
@@ -33,7 +33,7 @@ Labels random_labels(std::size_t count, std::uint32_t classes, Random& random) {
   return labels;
 }
 
-/// All parts of an epoch, one after the other.
+/// Returns all parts of an epoch, one after the other.
 Samples whole_epoch(const Partition& partition, Epoch epoch) {
   Samples all;
   for (std::uint32_t rank = 0; rank < partition.workers(); ++rank) {
@@ -57,7 +57,7 @@ TEST(Partition, PutsEverySampleIntoExactlyOnePart) {
     const Split split = splits[random.below(splits.size())];
     SCOPED_TRACE(testing::Message() << "split " << to_string(split));
     if (split.is_skewed() && labels.size() < 100 * workers) {
-      continue;  // parts may be empty, which is refused
+      continue;  // a part could be empty, which is refused
     }
     const Partition partition(labels, {seed, split, shares, {}});
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
@@ -129,8 +129,8 @@ INSTANTIATE_TEST_SUITE_P(All, EachPartition, testing::ValuesIn(splits), [](const
 });
 
 TEST(Partition, ShufflesUniformly) {
-  // Sample 0 lands in the first half of an epoch about every other time: 1,000 fair draws leave
-  // [400, 600] once in 10^10 times.
+  // Sample 0 is in the first part in about half of the epochs. With 1,000 fair draws the count is
+  // outside [400, 600] with a probability of about 10^-10.
   const Partition partition(Labels(64, 0), {3, Split{}, {1, 1}, {}});
   int hits = 0;
   for (std::uint64_t epoch = 0; epoch < 1'000; ++epoch) {
@@ -166,7 +166,7 @@ TEST(SplitByClass, GivesAWorkerFewClasses) {
   }
 }
 
-/// The classes of each worker, by rank.
+/// Returns the classes of each worker, by rank.
 std::vector<std::set<int>> classes_of(const Labels& labels, std::uint32_t workers) {
   std::vector<std::set<int>> classes;
   for (const auto& part : parts_by_class(labels, workers)) {
@@ -187,7 +187,7 @@ std::vector<std::size_t> part_sizes(const Labels& labels, std::uint32_t workers)
   return sizes;
 }
 
-/// `count` samples of each of ten classes, as in Fashion-MNIST.
+/// Returns the labels of `count` samples in each of ten classes, as in Fashion-MNIST.
 Labels ten_classes(std::size_t count) {
   Labels labels(10 * count);
   for (std::size_t sample = 0; sample < labels.size(); ++sample) {
@@ -206,8 +206,8 @@ TEST(SplitByClass, DealsWholeClassesEvenly) {
 }
 
 TEST(SplitByClass, DealsLargeClassesFirst) {
-  // Classes of 1, 2, 3 and 6 samples: 6 | 3, then 2 to the smaller part, 1 to the one with fewer
-  // classes.
+  // Of the classes of 1, 2, 3 and 6 samples, the workers first get those of 6 and of 3. The class
+  // of 2 goes to the smaller part, and the class of 1 to the part with fewer classes.
   const Labels labels{0, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3};
   EXPECT_EQ(part_sizes(labels, 2), (std::vector<std::size_t>{7, 5}));
 }
@@ -225,7 +225,8 @@ TEST(SplitByClass, SharesClassesWhereWorkersAreMore) {
   EXPECT_EQ(holders, (std::vector<int>{3, 3, 3, 3, 3, 2, 2, 2, 2, 2}));
 }
 
-/// Σ over workers of how far their share of a class is from an even one, mean over classes.
+/// Returns the distance of the workers' shares of a class from equal shares, added over workers and
+/// averaged over classes.
 double skew(const Partition& partition, const Labels& labels) {
   double sum = 0;
   for (std::uint32_t rank = 0; rank < partition.workers(); ++rank) {
@@ -241,7 +242,8 @@ double skew(const Partition& partition, const Labels& labels) {
 }
 
 TEST(SplitByDirichlet, IsTheMoreSkewedTheSmallerAlphaIs) {
-  // E |q − 1/4| of a proportion of Dirichlet(α, α, α, α) is 0.008 at α = 1000 and 0.28 at α = 0.3.
+  // For a proportion q of Dirichlet(α, α, α, α), E |q − 1/4| is 0.008 at α = 1000 and 0.28 at
+  // α = 0.3.
   const Labels labels = ten_classes(600);
   const auto of_alpha = [&](double alpha) {
     const Split split{.kind = Split::Kind::dirichlet, .alpha = alpha};

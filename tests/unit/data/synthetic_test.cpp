@@ -1,6 +1,7 @@
-// Goal: the synthetic dataset is always the same, balanced, and of a difficulty that makes training
-//       worth watching.
-// Method: load it twice and in parts; classify its test set by the nearest class mean.
+// Goal: the synthetic dataset is always the same, has equally many samples of each class, and is
+//       neither too easy nor too hard to learn.
+// Method: the test loads it twice and in parts, and classifies its test set by the nearest class
+//       mean.
 
 #include <gtest/gtest.h>
 

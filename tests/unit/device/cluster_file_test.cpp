@@ -1,8 +1,8 @@
 // Goal:   a cluster file is read as docs/guides/clusters.md describes it. Every mistake is refused
-//         with one line that begins with file:line:column. The files of clusters/ hold the figures
+//         with one line that begins with file:line:column. The files in clusters/ have the figures
 //         of the comparison tables.
-// Method: small valid texts, and texts with one mistake each; the files of clusters/ against closed
-//         figures.
+// Method: small valid texts, and texts with one mistake each; the files in clusters/ are compared
+//         with known figures.
 
 #include "device/cluster_file.hpp"
 
@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-/// A cluster file of its own for each test.
+/// Gives each test its own cluster file.
 class ClusterFileTest : public testing::Test {
  protected:
   ~ClusterFileTest() override { std::filesystem::remove(path_); }
@@ -30,7 +30,7 @@ class ClusterFileTest : public testing::Test {
     return read_cluster_file(path_);
   }
 
-  /// The error that `text` gives, without the path before ":line:column: ".
+  /// Returns the error for `text` without the path before ":line:column: ".
   std::string refusal(const std::string& text) const {
     try {
       read(text);
@@ -210,7 +210,7 @@ TEST_F(ClusterFileTest, SaysThatAFileIsMissing) {
   EXPECT_THROW(read_cluster_file(path_.parent_path() / "no-such-cluster.toml"), DataError);
 }
 
-/// A file that the project keeps, from the source tree that this test was built of.
+/// Reads a cluster file of the project from the source tree.
 ClusterFile kept(const std::string& name) {
   const auto tree = std::filesystem::path(SYNCOPATE_SOURCE_TREE);
   return read_cluster_file(tree / "clusters" / (name + ".toml"));

@@ -1,7 +1,8 @@
-// Goal: an emulated device keeps to its profile: proportional to the samples, jitter of the stated
-//       mean and spread, outages of the stated length; the same for the same seed.
-// Method: closed values without jitter; moments over many steps with it; outages compared with a
-//       device that moves through time in small pieces.
+// Goal: an emulated device follows its profile: its times are proportional to the samples, jitter
+//       has the stated mean and spread, outages have the stated length, and equal seeds give equal
+//       times.
+// Method: closed values without jitter; moments over many steps with jitter; outages are compared
+//       with a device that is simulated in small pieces of time.
 
 #include "device/device_profile.hpp"
 
@@ -24,7 +25,7 @@ DevicePacer::Options options_of(Duration batch_time, double jitter = 0) {
   return options;
 }
 
-/// One device alone: every outage hits it.
+/// Returns the options of a single device, so that every outage hits it.
 DevicePacer::Options with_outages(Duration batch_time, Duration every, Duration lasting) {
   auto options = options_of(batch_time);
   options.pauses = PauseProfile{every, lasting};
@@ -62,7 +63,7 @@ TEST(DevicePacer, JittersAroundTheMean) {
       squares += time * time;
     }
     const double mean = sum / steps;
-    // Five standard errors, and room for the heavier tail of the second moment.
+    // Five standard errors; the second moment has a heavier tail and so a larger tolerance.
     EXPECT_NEAR(mean, 1, 5 * jitter / std::sqrt(steps));
     EXPECT_NEAR(std::sqrt(squares / steps - mean * mean), jitter, 0.05 * jitter);
   }
@@ -83,15 +84,15 @@ TEST(DevicePacer, DrawsJitterBySeedRankAndStep) {
 }
 
 TEST(DevicePacer, MovesAStepBackByItsOverlapWithAnOutage) {
-  // Outages [10, 13), [20, 23), [30, 33) … s; a step is 4 s of work.
+  // Outages are [10, 13), [20, 23), [30, 33) … s; a step has 4 s of work.
   const DevicePacer pacer(with_outages(seconds(4), seconds(10), seconds(3)));
   const auto end = [&](Duration start) { return pacer.end_of_step(Step{0}, 64, start); };
   EXPECT_EQ(end(seconds(0)), seconds(4));
-  EXPECT_EQ(end(seconds(6)), seconds(10));   // done as the outage begins
+  EXPECT_EQ(end(seconds(6)), seconds(10));   // ends when the outage begins
   EXPECT_EQ(end(seconds(8)), seconds(15));   // interrupted
-  EXPECT_EQ(end(seconds(10)), seconds(17));  // begun as the outage begins
-  EXPECT_EQ(end(seconds(12)), seconds(17));  // begun within
-  EXPECT_EQ(end(seconds(13)), seconds(17));  // begun as it ends
+  EXPECT_EQ(end(seconds(10)), seconds(17));  // begins when the outage begins
+  EXPECT_EQ(end(seconds(12)), seconds(17));  // begins within the outage
+  EXPECT_EQ(end(seconds(13)), seconds(17));  // begins when the outage ends
 }
 
 TEST(DevicePacer, StandsStillWithoutSamplesToo) {
@@ -101,7 +102,8 @@ TEST(DevicePacer, StandsStillWithoutSamplesToo) {
 }
 
 TEST(DevicePacer, WorksThroughManyOutages) {
-  // 1 s of work between outages of 9 s, from [10, 19) on: 12 s of work end in the third gap.
+  // From [10, 19) on, 1 s of work fits between outages of 9 s, so 12 s of work end in the third
+  // gap.
   const DevicePacer pacer(with_outages(seconds(12), seconds(10), seconds(9)));
   EXPECT_EQ(pacer.end_of_step(Step{0}, 64, Duration::zero()), seconds(10 + 9 + 1 + 9 + 1));
 }
@@ -112,7 +114,8 @@ TEST(DevicePacer, ScalesOutages) {
   EXPECT_EQ(DevicePacer(options).end_of_step(Step{0}, 64, seconds(16)), seconds(30));
 }
 
-/// The definition itself: in pieces of 1 s, a device works unless an outage of its own is on.
+/// Returns the end of a step by the definition: in each second the device works unless it has an
+/// outage.
 Duration end_by_pieces(const std::vector<bool>& is_out, Duration start, Duration work) {
   auto second = static_cast<std::size_t>(start / seconds(1));
   for (Duration left = work; left > Duration::zero(); ++second) {
@@ -132,7 +135,7 @@ TEST(DevicePacer, EqualsADeviceThatMovesInSmallPieces) {
     options.devices = 2;
     options.seed = seed;
     const DevicePacer pacer(options);
-    // Which seconds this device is out: those in which a step without samples does not end at once.
+    // The seconds of outages are those in which a step without samples does not end at once.
     std::vector<bool> is_out;
     for (int second = 0; second < 2'000; ++second) {
       is_out.push_back(pacer.end_of_step(Step{0}, 0, seconds(second)) != seconds(second));
@@ -187,7 +190,7 @@ TEST(DevicePacer, BeginsAStepLaterByWhatHeldItUp) {
   const DevicePacer pacer(options_of(milliseconds(64)));
   const DevicePacer::Ended step{.ended = seconds(5), .held_up = milliseconds(40), .samples = 8};
   EXPECT_EQ(pacer.begin_after(step, seconds(5) + milliseconds(41)), seconds(5) + milliseconds(40));
-  // Waiting while the machine is not there counts once.
+  // A delay of the machine while the step is held up counts only once.
   EXPECT_EQ(pacer.begin_after(step, seconds(5) + milliseconds(30)), seconds(5) + milliseconds(30));
 }
 

@@ -1,4 +1,4 @@
-// Goal:   in_blocks covers a vector once, in order, in blocks of at most `values_of_block`.
+// Goal:   in_blocks covers a vector exactly once, in order, in blocks of at most `values_of_block`.
 // Method: lengths around one and two blocks.
 
 #include "kernels/blocks.hpp"

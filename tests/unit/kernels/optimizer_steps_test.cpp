@@ -1,6 +1,6 @@
-// Goal:   the kernels that no update rule calls compute the results of a plain loop, at every
-//         length and alignment, and touch no other memory.
-// Method: lengths 0 to 70 at offsets 0 to 3, compared bit for bit with loops that round each
+// Goal:   the kernels that no update rule uses give the results of a plain loop, for every length
+//         and alignment, and write to no other memory.
+// Method: lengths 0 to 70 at offsets 0 to 3 are compared bit for bit with loops that round each
 //         operation.
 
 #include "kernels/optimizer_steps.hpp"

@@ -1,8 +1,8 @@
-// Goal:   the vectorised kernels compute what a plain loop does, at every length and alignment;
-//         all_finite finds one value that is not finite wherever it is, and finds no other.
-// Method: lengths 0 to 70 at offsets 0 to 3, compared bit for bit. Each special value at every
-//         index of short vectors at every alignment, and at random ones of long vectors, on every
-//         instruction set of this CPU; the values outside the span are not finite.
+// Goal:   the vectorised kernels give the results of a plain loop, for every length and alignment;
+//         all_finite finds a single value that is not finite at any index, and reports no other.
+// Method: lengths 0 to 70 at offsets 0 to 3 are compared bit for bit. Each special value is at
+//         every index of short vectors at every alignment, and at random indices of long vectors,
+//         on every instruction set of this CPU; the values outside the span are not finite.
 
 #include "kernels/reduce.hpp"
 

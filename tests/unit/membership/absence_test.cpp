@@ -1,8 +1,8 @@
-// Goal:   what the coordinator did not see because it did not run is held against nobody: neither
-//         silence, nor a step without progress, nor an absent node while the job gathers. A member
-//         that is really gone is missed all the same, however often the coordinator pauses.
-// Method: turns, heartbeats and reports with hand-made times, among them jumps of the clock; the
-//         moments of verdicts are worked out by hand.
+// Goal:   time in which the coordinator did not run counts against no member: neither as silence,
+//         nor as a step without progress, nor as absence while the job gathers. A member that has
+//         really gone is still noticed, however often the coordinator pauses.
+// Method: turns, heartbeats and reports with hand-made times that include jumps of the clock; the
+//         times of decisions are worked out by hand.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(AbsenceWatch, TellsAnAbsenceFromATurn) {
   }
 }
 
-/// Runs turns without a message from `from` to `to`; the verdict of each must be empty.
+/// Runs turns without a message from `from` to `to`; none of them may lead to a decision.
 void expect_quiet(Membership& membership, double from, double to) {
   for (double second = from; second < to; second += 0.1) {
     membership.begin_turn(at(second));

@@ -1,7 +1,7 @@
-// Goal:   the coordinator handles a control message only from those who may send it, and only when
-//         they may; values that cannot be are named.
-// Method: the whole table, kind by sender by phase, as literal text; messages with one bad value
-//         each.
+// Goal:   the coordinator accepts a control message only from senders that may send it, and only in
+//         the phases in which they may; an error names an impossible value.
+// Method: the whole table of kinds, senders and phases, as literal text; messages with one bad
+//         value each.
 
 #include "membership/acceptance.hpp"
 
@@ -22,7 +22,7 @@ using Body = wire::ToCoordinator;
 constexpr std::array senders{Sender::unknown,      Sender::gone,   Sender::leader,   Sender::worker,
                              Sender::first_server, Sender::server, Sender::evaluator};
 
-/// One sign a sender, in the order above: 'x' where the message is accepted.
+/// Returns one character for each sender, in the order above: 'x' if the message is accepted.
 std::string row(Body::BodyCase kind, JobPhase phase) {
   std::string accepted;
   for (const Sender sender : senders) {

@@ -1,5 +1,5 @@
-// Goal:   a member that hangs learns it while it still hangs, and no other member does.
-// Method: a small job in the simulator; what its members receive is compared.
+// Goal:   a member that hangs is notified of it while it still hangs, and no other member is.
+// Method: a small job in the simulator; the test compares the messages that its members receive.
 
 #include "membership/blame.hpp"
 

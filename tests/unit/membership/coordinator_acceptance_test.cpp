@@ -1,5 +1,5 @@
-// Goal:   at a running coordinator, forged and impossible messages cost nobody but their sender,
-//         and the evaluator's end costs nobody at all.
+// Goal:   if a running coordinator gets forged or impossible messages, at most their sender is
+//         dropped; the end of the evaluator affects no member.
 // Method: small jobs in the simulator whose members follow a script; the test compares what the
 //         coordinator's observer received.
 
@@ -104,7 +104,7 @@ void post(World& world, const wire::ToCoordinator& message) {
   world.transport().post(coordinator_node, tags::to_coordinator, wire::encode(message));
 }
 
-/// The evaluator, which joins, does `work`, and leaves.
+/// Returns the body of an evaluator that joins, does `work`, and leaves.
 std::function<void(World&)> evaluator_that(std::function<void(World&, MemberLink&)> work) {
   return [work = std::move(work)](World& world) {
     MemberLink link(world, {.join = join_of(wire::ROLE_EVALUATOR, 0)});
@@ -125,7 +125,7 @@ TEST_F(CoordinatorAcceptance, TakesResultsFromTheEvaluatorAndCheckpointsFromTheF
   add_worker(0, [&](World& world, MemberLink& link) { report(world, link, 0.25); });
   add_worker(1, [&](World& world, MemberLink& link) { report(world, link, 0.5); });
   add(evaluator_that([&](World& world, MemberLink& link) { report(world, link, 0.75); }));
-  add([](World& world) {  // has not joined
+  add([](World& world) {  // a node that has not joined
     world.sleep_for(std::chrono::seconds(1));
     wire::ToCoordinator forged;
     *forged.mutable_evaluation() = evaluation(1);
@@ -172,7 +172,7 @@ TEST_F(CoordinatorAcceptance, AServerReportsAWorkerThatItCannotUnderstand) {
     return message;
   };
   add_worker(0, [&](World& world, MemberLink& link) {
-    link.send(accuse(2));  // of a worker, which is not believed
+    link.send(accuse(2));  // has no effect, since it comes from a worker
     world.sleep_for(std::chrono::seconds(4));
   });
   add_worker(1, [&](World& world, MemberLink&) {
@@ -185,7 +185,7 @@ TEST_F(CoordinatorAcceptance, AServerReportsAWorkerThatItCannotUnderstand) {
     link.join();
     world.sleep_for(std::chrono::seconds(2));
     link.send(accuse(2));
-    link.send(accuse(3));  // itself
+    link.send(accuse(3));  // accuses itself
     link.send(accuse(99));
     world.sleep_for(std::chrono::seconds(2));
     link.leave({});

@@ -1,6 +1,6 @@
-// Goal:   a coordinator and its members carry out the decisions of the membership: an enquirer gets
-//         a slot and a description, both sides report a refusal, and a job goes on without a
-//         worker.
+// Goal:   a coordinator and its members carry out the decisions of the membership: a node that
+//         enquires gets a slot and a description, both sides report a refusal, and a job goes on
+//         without a worker.
 // Method: small jobs in the simulator whose members follow a script; the test compares the messages
 //         that each member and the coordinator's observer received.
 
@@ -94,8 +94,8 @@ class CoordinatorTest : public testing::Test {
     });
   }
 
-  World* coordinator_ = nullptr;  ///< while it runs
-  TimePoint ended_{};             ///< it
+  World* coordinator_ = nullptr;  ///< null unless the coordinator runs
+  TimePoint ended_{};             ///< end of the coordinator
   sim::Simulation simulation_{{.seed = 1}};
   Notes notes_;
 };
@@ -463,7 +463,7 @@ TEST_F(CoordinatorTest, AMemberThatOutlivesLostPeersHearsOfTheEndOfTheJob) {
       try {
         world.transport().receive(std::nullopt, Tag{100}, world.now() + std::chrono::seconds(1));
       } catch (const Error&) {
-        // Nothing came, or a peer was lost; neither is the end of this member.
+        // No message came, or a peer was lost; neither ends this member.
       }
       try {
         link.check();

@@ -1,6 +1,6 @@
 // Goal:   the coordinator waits for the last evaluations as long as the evaluator makes progress,
 //         and no longer.
-// Method: heartbeats and moments by hand.
+// Method: heartbeats with hand-made times.
 
 #include "membership/evaluation_wait.hpp"
 

@@ -1,6 +1,6 @@
-// Goal:   another evaluator takes the place of one that was lost, as long as there are snapshots to
-//         come, and nobody else does.
-// Method: memberships that have lost their evaluator, nodes that enquire and join, and the
+// Goal:   as long as there will be snapshots, another evaluator can replace one that was lost; no
+//         other node can.
+// Method: nodes enquire and join memberships that have lost their evaluator; the test compares the
 //         decisions.
 
 #include <gmock/gmock.h>

@@ -1,8 +1,7 @@
-// Goal:   a program that takes no step for much longer than usual is reported and in the end given
-// up, but
-//         not while all of them test, nor for waits in collectives, nor for time in which it was
-//         stopped.
-// Method: heartbeats with hand-made times go into the state machine, and into a membership.
+// Goal:   a program that takes no step for much longer than usual is reported and finally given up,
+//         but not while all programs evaluate, nor for waits in collectives or for time in which it
+//         was stopped.
+// Method: the state machine and a membership get heartbeats with hand-made times.
 
 #include "membership/late_programs.hpp"
 
@@ -34,8 +33,8 @@ wire::Heartbeat waits_in_step(std::uint64_t step) {
   return heartbeat;
 }
 
-/// Two programs that take four steps in `four_steps`, of which the second then stays in its loop
-/// and the first waits for it.
+/// Two programs that take four steps in `four_steps`. Then the second one stays in its loop, and
+/// the first one waits for it.
 class LateProgramsTest : public testing::Test {
  protected:
   void take_steps(Duration four_steps) {
@@ -87,7 +86,7 @@ TEST_F(LateProgramsTest, GivesOneUpAfterTwentyTimesAsLong) {
 }
 
 TEST_F(LateProgramsTest, FollowsTheUsualTimeBetweenSteps) {
-  take_steps(40s);  // 200 s are twenty times as much
+  take_steps(40s);  // 10 s per step; twenty times as much is 200 s
   receive(waits_in_step(4), in_loop(4), 199s);
   EXPECT_TRUE(late_.take_news().empty());
   receive(waits_in_step(4), in_loop(4), 1s);
@@ -126,7 +125,7 @@ TEST_F(LateProgramsTest, ForgetsOneThatIsGone) {
   EXPECT_TRUE(late_.take_news().empty());
 }
 
-/// As a job sees it, whose programs show progress by themselves.
+/// The same in a membership, with programs that report progress.
 TEST(Membership, TellsOfALateProgramAndEndsTheJobOnceItIsGivenUp) {
   Membership membership({.workers = 2, .evaluators = 0}, start);
   membership.joined(waiting_one, worker(0), start);

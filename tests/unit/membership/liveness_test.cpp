@@ -1,5 +1,5 @@
-// Goal:   a member is present from its join to its end, and silent after many times its usual
-//         pause.
+// Goal:   a member is present from its join to its end, and counts as silent after many times the
+//         usual pause between its heartbeats.
 // Method: joins and heartbeats with hand-made times; the limits are worked out by hand.
 
 #include "membership/liveness.hpp"
@@ -17,7 +17,8 @@ using testing::IsEmpty;
 constexpr TimePoint start{};
 constexpr NodeId one{1}, two{2};
 
-/// Two nodes that joined at the start; ten times the usual pause, at least 5 s, is silence.
+/// Returns the liveness of two nodes that joined at the start. A node is silent after ten times its
+/// usual pause, but at least 5 s.
 Liveness two_nodes() {
   Liveness liveness({.floor = 5s, .factor = 10, .window = 4});
   liveness.joined(one, start);

@@ -1,6 +1,6 @@
-// Goal:   Membership gathers a job, notices a member that dies, falls silent or contradicts the
-//         others, and says so once, by name.
-// Method: events with hand-made times go in; the decisions that come out are compared.
+// Goal:   Membership gathers a job, notices a member that dies, becomes silent or contradicts the
+//         others, and reports it once, by name.
+// Method: the test passes in events with hand-made times and compares the decisions.
 
 #include "membership/membership.hpp"
 
@@ -28,7 +28,7 @@ std::string drop_of(const Decisions& decisions) {
   return std::get<DropWorker>(decisions[0]).reason;
 }
 
-/// A worker that leaves its slot to the coordinator.
+/// Returns the request of a worker that lets the coordinator choose its slot.
 wire::Enquire enquiry() {
   wire::Enquire enquiry;
   enquiry.set_role(wire::ROLE_WORKER);
@@ -239,7 +239,7 @@ TEST(Membership, SaysNothingMoreAfterTheEnd) {
 TEST(Membership, EndsForSilenceLongerThanTheAdaptiveLimit) {
   Membership membership = gathered();
   for (const NodeId node : {NodeId{1}, NodeId{2}, NodeId{3}}) {
-    membership.on_heartbeat(node, {}, at(1));  // one second between heartbeats allows forty
+    membership.on_heartbeat(node, {}, at(1));  // 1 s between heartbeats allows 40 s of silence
   }
   EXPECT_TRUE(membership.time_passed(at(40.9)).empty());
   EXPECT_THAT(reason_of(membership.time_passed(at(41.1))), HasSubstr("no longer answers"));

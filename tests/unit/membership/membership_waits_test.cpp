@@ -1,7 +1,7 @@
-// Goal:   Membership extends a reported wait, or goes on without the workers that are missing where
-//         the job allows it, or ends the job; it says why, by name.
-// Method: heartbeats and reports with hand-made times go in; the decisions that come out are
-//         compared.
+// Goal:   Membership extends a reported wait, or goes on without the missing workers if the job
+//         allows it, or ends the job; the reason names the workers.
+// Method: the test passes in heartbeats and reports with hand-made times and compares the
+//         decisions.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ wire::Missing missing_at_a_synchronization(const std::vector<std::uint32_t>& ran
   return report;
 }
 
-/// In the backward pass of a step that takes half a second.
+/// Returns a heartbeat in the backward pass of a step that takes half a second.
 wire::Heartbeat computing() {
   wire::Heartbeat heartbeat;
   heartbeat.set_phase("backward");
@@ -120,7 +120,7 @@ TEST(MembershipWaits, EndsWhereAServerDoesNotAnswer) {
   EXPECT_THAT(reason, testing::EndsWith("waited 60.0 s (usually 0.400 s)"));
 }
 
-/// Heartbeats of each second up to `until`.
+/// Passes in a heartbeat each second up to `until`.
 void beat(Membership& membership, NodeId node, const wire::Heartbeat& heartbeat, int until) {
   for (int second = 1; second <= until; ++second) {
     membership.on_heartbeat(node, heartbeat, at(second));
@@ -187,7 +187,7 @@ TEST(MembershipWaits, NamesTheMemberOfAWaitThatEndedAtItsDeadline) {
       "worker 1 (pid 101 on host), last heard 61.0 s ago, in start-up of step 0 for 61.0 s");
 }
 
-/// The members that these decisions say to hang.
+/// Returns the members that hang according to these decisions.
 std::vector<std::uint32_t> hung_by(const Decisions& decisions) {
   std::vector<std::uint32_t> nodes;
   for (const Decision& decision : decisions) {

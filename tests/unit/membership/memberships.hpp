@@ -6,7 +6,7 @@
 
 #include "membership/membership.hpp"
 
-/// Memberships that tests begin with, and what they ask of decisions.
+/// Memberships with which tests begin, and functions that read decisions.
 namespace syncopate {
 
 inline constexpr TimePoint start{};
@@ -32,12 +32,12 @@ inline wire::Join evaluator() {
   return join;
 }
 
-/// Workers 0 and 1 and the evaluator, none of which has joined.
+/// Returns a membership of workers 0 and 1 and the evaluator, none of which has joined.
 inline Membership two_workers() {
   return Membership({.workers = 2, .evaluators = 1}, start);
 }
 
-/// The same, joined: worker 1 as node 1, the evaluator as 2, worker 0 as 3.
+/// The same after all have joined: worker 1 as node 1, the evaluator as 2, worker 0 as 3.
 inline Membership gathered() {
   Membership membership = two_workers();
   membership.joined(NodeId{1}, worker(1), start);
@@ -54,11 +54,12 @@ inline std::string reason_of(const Decisions& decisions) {
 }
 
 inline const Membership::Options all_spared{.workers = 3, .spares_workers = true};
-/// Of workers that synchronize with each other.
+/// Options for workers that synchronize with each other; worker 0 is not spared.
 inline const Membership::Options all_but_first{
     .workers = 3, .spares_workers = true, .spares_first = false, .spares_missing = true};
 
-/// Workers 0, 1 and 2 as nodes 1, 2 and 3, the evaluator as 4; all have passed the first barrier.
+/// Returns a membership of workers 0, 1 and 2 as nodes 1, 2 and 3 and the evaluator as node 4. The
+/// workers have reached the first barrier.
 inline Membership sparing(const Membership::Options& options = all_spared) {
   Membership membership(options, start);
   for (std::uint32_t index = 0; index < 3; ++index) {

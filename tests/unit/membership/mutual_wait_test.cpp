@@ -1,7 +1,7 @@
-// Goal:   a job ends where the collective of one program and the step of another wait for each
-//         other, and goes on wherever one of the two may still come.
-// Method: heartbeats with hand-made times go into a MutualWait, and into a Membership whose
-//         decisions are compared.
+// Goal:   a job ends if the collective of one program and the step of another wait for each other,
+//         and goes on as long as one of the two may still arrive.
+// Method: a MutualWait, and a Membership whose decisions are compared, get heartbeats with
+//         hand-made times.
 
 #include "membership/mutual_wait.hpp"
 
@@ -21,7 +21,7 @@ constexpr Duration patience = std::chrono::seconds(5);
 const NodeId first{1};
 const NodeId second{2};
 
-/// The program computes: it has its turn.
+/// Returns the heartbeat of a program that computes.
 wire::Heartbeat computing(std::uint64_t step) {
   wire::Heartbeat heartbeat;
   heartbeat.set_phase("backward");
@@ -37,7 +37,7 @@ wire::Heartbeat in_collective(std::uint64_t step, const std::string& collective 
   return heartbeat;
 }
 
-/// Waits for others in its step.
+/// Returns the heartbeat of a program that waits for others in its step.
 wire::Heartbeat in_step(std::uint64_t step) {
   wire::Heartbeat heartbeat;
   heartbeat.set_phase("synchronization");
@@ -46,14 +46,15 @@ wire::Heartbeat in_step(std::uint64_t step) {
   return heartbeat;
 }
 
-/// Its loop has come to its end; by now its worker has taken that many steps.
+/// Returns the heartbeat of a program whose loop has ended after `step` steps.
 wire::Heartbeat at_end(std::uint64_t step) {
   wire::Heartbeat heartbeat = in_step(step);
   heartbeat.set_program_ended(true);
   return heartbeat;
 }
 
-/// A loop waits for all others in an align, while another thread takes steps.
+/// Returns the heartbeat of a program that waits for all others in an align, while another thread
+/// takes steps.
 wire::Heartbeat in_align(std::uint64_t step) {
   wire::Heartbeat heartbeat = step % 2 == 0 ? in_step(step) : computing(step);
   heartbeat.set_program_waits(true);
@@ -61,7 +62,7 @@ wire::Heartbeat in_align(std::uint64_t step) {
   return heartbeat;
 }
 
-/// Two workers of which `first` sends the one heartbeat and `second` the other for `seconds`.
+/// Returns the state after `first` and `second` have sent these heartbeats for `seconds`.
 MutualWait after(double seconds, const wire::Heartbeat& of_first,
                  const wire::Heartbeat& of_second) {
   MutualWait wait;
@@ -103,11 +104,12 @@ TEST(MutualWait, FindsNothingWhereTheOtherProgramTakesPartBesideItsStep) {
   wire::Heartbeat beside = in_step(9);
   beside.set_program_operation("barrier");
   EXPECT_FALSE(after(60, beside, in_collective(7)).found(patience, at(60)));
-  beside.set_program_operation("allreduce of 3 float32 (sum)");  // another one
+  beside.set_program_operation("allreduce of 3 float32 (sum)");  // another collective
   EXPECT_TRUE(after(60, beside, in_collective(7)).found(patience, at(60)));
 }
 
-/// Ten times a second `first` has taken one step more, and `second` says the same.
+/// Returns the state after `seconds` in which `first` takes ten steps per second, and `second`
+/// always sends the same heartbeat.
 MutualWait after_steps(double seconds, wire::Heartbeat (*of_first)(std::uint64_t),
                        const wire::Heartbeat& of_second) {
   MutualWait wait;
@@ -167,7 +169,7 @@ TEST(MutualWait, ALoopThatGlancesWaits) {
 
 TEST(MutualWait, FindsNothingWhereAStepIsDoneMeanwhile) {
   MutualWait wait = after(6, in_step(9), in_collective(7));
-  wait.on_heartbeat(second, in_collective(8), at(6));  // another thread of it took one
+  wait.on_heartbeat(second, in_collective(8), at(6));  // another of its threads took a step
   EXPECT_FALSE(wait.found(patience, at(6)));
 }
 
@@ -203,7 +205,8 @@ TEST(MutualWait, DoesNotCountTheAbsenceOfTheListener) {
   EXPECT_FALSE(wait.found(patience, at(34)));
 }
 
-/// Two workers, as nodes 1 and 2, that wait in a step and in a collective from second 1 on.
+/// Returns a membership of two workers, nodes 1 and 2. From second 1 on node 1 waits in a
+/// collective and node 2 in a step.
 Membership waiting_for_each_other(std::uint32_t servers, double seconds) {
   Membership membership({.workers = 2, .servers = servers, .evaluators = 0}, start);
   membership.joined(first, worker(0), start);

@@ -1,6 +1,6 @@
-// Goal:   after the request to end, a program that takes no step is waited for as long as its steps
-//         usually take, and not for ever.
-// Method: heartbeats with hand-made times go into a StepWatch.
+// Goal:   after the request to end, a job waits for a program that takes no step, but only for a
+//         multiple of the usual time between its steps.
+// Method: a StepWatch gets heartbeats with hand-made times.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,8 @@ using namespace std::chrono_literals;
 
 constexpr TimePoint start{};
 
-/// A program that has taken four steps, one each `pause`, and whose loop then does something else.
+/// Returns the watch of a program that takes four steps, one every `pause`, and whose loop then
+/// does something else until `until`.
 StepWatch between_steps(Duration pause, Duration until) {
   StepWatch watch({.wait_limit = 60s}, start);
   std::uint64_t progress = 0;

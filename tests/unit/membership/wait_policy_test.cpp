@@ -1,9 +1,9 @@
-// Goal:   a worker is waited for as long as its step may take, by what is expected of it and by its
-//         progress: no longer than that, and no shorter than the limit of a wait. A reported wait
-//         goes on while a worker computes in time, ends by the name of the worker that hangs or
-//         does not come, and never by the name of one that waits itself.
-// Method: heartbeats and reports with hand-made times; moments and verdicts are compared with those
-//         worked out by hand.
+// Goal:   others wait for a worker as long as its step may take, given its expected duration and
+//         its progress, and at least for the wait limit. A reported wait goes on while a worker
+//         computes within its time. It ends with the name of the worker that hangs or does not
+//         arrive, and never with the name of a worker that waits itself.
+// Method: heartbeats and reports with hand-made times; the times and decisions are compared with
+//         those worked out by hand.
 
 #include "membership/wait_policy.hpp"
 
@@ -131,7 +131,7 @@ wire::Heartbeat computing(double expected, std::uint64_t step = 0) {
   return heartbeat;
 }
 
-/// Three workers that joined at the start; the limit of a wait is a minute.
+/// Returns the policy of three workers that joined at the start, with a wait limit of a minute.
 WaitPolicy three_workers() {
   WaitPolicy policy({.wait_limit = 60s});
   for (const NodeId node : {fast, other, slow}) {
@@ -140,7 +140,7 @@ WaitPolicy three_workers() {
   return policy;
 }
 
-/// All three compute from the start; the slow one for 500 s, the two others for half a second.
+/// All three workers compute from the start: the slow one for 500 s, the others for half a second.
 WaitPolicy three_unequal() {
   WaitPolicy policy = three_workers();
   policy.on_heartbeat(fast, computing(0.5), start);
@@ -256,7 +256,7 @@ wire::Heartbeat standing_by() {
   return heartbeat;
 }
 
-/// A heartbeat each second of `from` to `to`.
+/// Passes in a heartbeat each second from `from` to `to`.
 void beat(WaitPolicy& policy, NodeId node, const wire::Heartbeat& heartbeat, Duration from,
           Duration to) {
   for (Duration when = from; when <= to; when += 1s) {
@@ -390,7 +390,7 @@ TEST(WaitPolicy, NamesAMemberThatTakesNoMessages) {
     for (const NodeId node : {fast, slow}) {
       show(node, number, second * 1s);
     }
-    show(other, std::min<std::uint64_t>(number, 21), second * 1s);  // from 21 s on
+    show(other, std::min<std::uint64_t>(number, 21), second * 1s);  // stops at 21
     show(server, std::min<std::uint64_t>(number, 31), second * 1s);
     policy.pinged(number + 1, start + second * 1s);
     if (second == 23) {

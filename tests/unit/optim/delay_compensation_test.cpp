@@ -1,6 +1,7 @@
 // Goal:   delay compensation computes the formula of its paper, keeps its moving mean across blocks
-//         and restarts, and leaves gradients alone at λ = 0.
-// Method: fifty random gradients, in blocks of random lengths, beside a plain loop in float64.
+//         and restarts, and does not change gradients at λ = 0.
+// Method: fifty random gradients, in blocks of random lengths, are compared with a plain loop in
+//         float64.
 
 #include "optim/delay_compensation.hpp"
 
@@ -37,7 +38,7 @@ struct Delayed {
   std::vector<float> backup;
 };
 
-/// The gradient after `compensation`, which gets it in blocks.
+/// Applies `compensation` in blocks and returns the gradient.
 std::vector<float> compensated(DelayCompensation& compensation, const Delayed& delayed,
                                Random& cuts) {
   std::vector<float> gradient = delayed.gradient;
@@ -81,7 +82,7 @@ TEST(DelayCompensation, FollowsItsFormula) {
 TEST(DelayCompensation, LeavesGradientsAloneAtLambda0) {
   Random random(31);
   Delayed delayed(random);
-  delayed.gradient[3] = 3e38F;  // whose square is infinite
+  delayed.gradient[3] = 3e38F;  // its square is infinite
   delayed.gradient[4] = -0.0F;
   DelayCompensation compensation({.lambda = 0}, count);
   const std::vector<float> found = compensated(compensation, delayed, random);

@@ -1,5 +1,6 @@
-// Goal:   the list of optimizers holds the right facts, and a parameter server knows each of them.
-// Method: a table of all optimizers; an update rule for each.
+// Goal:   the list of optimizers has the right facts, and a parameter server has an update rule for
+//         each of them.
+// Method: the list is compared with a table; an update rule is made for each optimizer.
 
 #include "optim/optimizer_spec.hpp"
 

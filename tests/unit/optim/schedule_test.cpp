@@ -1,5 +1,6 @@
-// Goal: learning rates follow the formulas of the header, and nonsense is refused by its option.
-// Method: closed values at the ends, the middle and just beside every corner.
+// Goal: learning rates follow the formulas in the header, and an invalid value is refused with the
+//       name of its option.
+// Method: closed values at the ends, in the middle and next to every corner of the schedules.
 
 #include "optim/schedule.hpp"
 
@@ -73,7 +74,7 @@ TEST(Schedule, TakesEveryKnownName) {
   }
 }
 
-/// The error of a schedule whose options `change` has changed.
+/// Returns the error of a schedule with options that `change` has modified.
 template <class Change>
 std::string refusal(ScheduleShape shape, Change change) {
   auto options = options_of(shape);

@@ -1,7 +1,8 @@
 // Goal:   each rule computes its textbook formula, with the same bits on every instruction set and
-//         however a range is cut into blocks; its memory can be carried to another.
-// Method: a hundred steps of random gradients beside plain loops in float64, or beside the rule
-//         itself, otherwise called; blocks of random lengths in random order.
+//         for every division of a range into blocks; another rule object can continue from its
+//         state.
+// Method: a hundred steps of random gradients are compared with plain loops in float64, or with the
+//         same rule in other blocks; blocks of random lengths in random order.
 
 #include "optim/update_rule.hpp"
 
@@ -26,7 +27,7 @@ constexpr int steps = 100;
 constexpr float scale = 0.37F;
 constexpr double momentum = 0.8;
 
-/// Away from 0, where relative errors mean little.
+/// Returns values with magnitudes from 1 to 2, away from 0, where relative errors mean little.
 std::vector<float> first_values(Random& random) {
   std::vector<float> values;
   for (std::size_t i = 0; i < count; ++i) {
@@ -42,7 +43,7 @@ std::vector<float> random_gradient(Random& random) {
   return gradient;
 }
 
-/// A schedule, so that no rule may keep the rate of an earlier step.
+/// A learning rate that changes in each step, so that a test notices a rule that uses an old one.
 double rate_at(int step) {
   return 0.002 / (1 + 0.01 * step);
 }
@@ -69,7 +70,7 @@ void one_step(UpdateRule& rule, double rate, const std::vector<ValueRange>& bloc
 
 const std::vector<ValueRange> whole{{0, count}};
 
-/// `steps` steps from 0 by a fresh rule, each in one block.
+/// Takes `steps` steps with a new rule, each in one block; returns the values.
 std::vector<float> trained(const RuleSpec& spec, std::uint64_t seed) {
   Random random(seed);
   std::vector<float> values = first_values(random);
@@ -80,7 +81,7 @@ std::vector<float> trained(const RuleSpec& spec, std::uint64_t seed) {
   return values;
 }
 
-/// The formulae, one parameter at a time, in float64.
+/// The formulas of the rules, one parameter at a time, in float64.
 struct Reference {
   RuleSpec spec;
   std::vector<double> values;
@@ -135,10 +136,11 @@ struct Reference {
   }
 };
 
-/// A hundred roundings of half a unit in the last place each.
+/// Error of a hundred roundings, each of half a unit in the last place.
 constexpr double tolerance = 100 * 0x1p-24;
 
-/// Relative to the greater of a value and a tenth of the greatest: means of gradients cross 0.
+/// Compares relative to the larger of the value and a tenth of the largest value, since means of
+/// gradients cross 0.
 void expect_close(const std::vector<float>& found, const std::vector<double>& expected) {
   ASSERT_EQ(found.size(), expected.size());
   double greatest = 0;
@@ -149,7 +151,7 @@ void expect_close(const std::vector<float>& found, const std::vector<double>& ex
   }
 }
 
-/// The names of a rule's slots, the one that `Reference::first` stands for first.
+/// Returns the names of a rule's slots, beginning with the one that `Reference::first` holds.
 std::vector<std::string> slots_of(const std::string& rule) {
   if (rule == "sgd") return {};
   if (rule == "adagrad") return {"sum"};
@@ -227,7 +229,7 @@ TEST_P(EachRule, DoesNotDependOnHowARangeIsCut) {
   EXPECT_EQ(values, trained(spec(0.05), seed));
 }
 
-/// Lets the kernels use but one of the instruction sets that this CPU has.
+/// Restricts the kernels to one instruction set until the end of the scope.
 class Only {
  public:
   explicit Only(std::int64_t target) {
@@ -289,7 +291,7 @@ float rounded(float value) {
   return kept;
 }
 
-/// The value, 1 at first, after steps along these gradients.
+/// Returns the value after steps along these gradients, from the value 1.
 float value_after(const RuleSpec& spec, const std::vector<float>& gradients) {
   const auto rule = make_update_rule(spec, 1);
   std::vector<float> value{1};

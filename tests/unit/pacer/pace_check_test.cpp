@@ -1,6 +1,7 @@
-// Goal: a cluster is refused exactly when a worker or the sum of them does not fit, and the time
-//       scale that the refusal asks for suffices.
-// Method: closed cases on either side of both limits; random clusters stretched as advised.
+// Goal: a cluster is refused exactly when one worker, or all workers together, need more than the
+//       machine has, and the time scale that the refusal asks for suffices.
+// Method: fixed cases on either side of both limits; random clusters at the time scale that the
+//         refusal advises.
 
 #include <gmock/gmock.h>
 
@@ -31,7 +32,7 @@ TEST(PaceCheck, RefusesAWorkerSlowerThanItsProfile) {
 }
 
 TEST(PaceCheck, RefusesASumBeyondTheCores) {
-  // Each at 0.5 of a core: 4 of them need 2 of at most 1.8, so a scale of 1.12, shown as 1.2.
+  // Each needs 0.5 of a core: all 4 need 2 cores of at most 1.8, so a scale of 1.12, shown as 1.2.
   const std::vector<PaceCost> costs(4, PaceCost{"worker 0", 0.01, 0.02});
   const auto objection = pace_objection(costs, 2, 1);
   ASSERT_TRUE(objection);

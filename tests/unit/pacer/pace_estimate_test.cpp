@@ -1,5 +1,5 @@
-// Goal:   an estimate follows its device, is not misled by one hiccup, and believes what comes
-//         twice.
+// Goal:   an estimate follows its device, ignores a single slow step, and accepts a change that it
+//         sees twice.
 // Method: durations worked out by hand.
 
 #include "pacer/pace_estimate.hpp"
@@ -47,7 +47,8 @@ TEST(PaceEstimate, BelievesTheSecondOutlierInARow) {
 
 TEST(PaceEstimate, WidensItsMarginWithTheSpread) {
   EXPECT_EQ(after_steps_of({2s, 2s, 2s}).margin(10), 1ms);
-  // Distance 10 % at weight 0.3, 1.25 deviations a distance, two deviations, of 2.06 s.
+  // The mean distance is 10 % at weight 0.3; a deviation is 1.25 distances; the margin is two
+  // deviations of a step of 2.06 s.
   const Duration margin = after_steps_of({2s, 2200ms}).margin(10);
   EXPECT_NEAR(to_seconds(margin), 2 * 1.25 * 0.03 * 2.06, 1e-9);
 }

@@ -65,7 +65,7 @@ void PacedDevices::after(Duration delay, std::function<void()> event) {
   events_.emplace(now_ + delay, std::move(event));
 }
 
-/// Void if the device has died meanwhile.
+/// Runs `event` after `delay`, unless the device has died by then.
 void PacedDevices::live(std::uint32_t rank, std::function<void(Life&)> event, Duration delay) {
   after(delay, [this, rank, life = lives_[rank].life, event = std::move(event)] {
     if (lives_[rank].alive && lives_[rank].life == life) event(lives_[rank]);
@@ -199,7 +199,7 @@ void PacedDevices::deliver_all(const Paces& paces) {
   }
 }
 
-/// A decision for another round than the device's current one has no effect.
+/// Gives a decision to its device; it has no effect if the device is in another round.
 void PacedDevices::deliver(const Pace& pace) {
   Life& life = lives_[pace.worker.value];
   life.size = pace.step_samples;

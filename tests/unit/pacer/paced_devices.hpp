@@ -13,17 +13,17 @@
 
 namespace syncopate {
 
-/// Devices that do steps, report them to a pacer and obey it, in a virtual time of their own; and
-/// the promises of the pacer, checked as they go.
+/// Devices that do steps, report them to a pacer and obey it, in virtual time. Every promise of the
+/// pacer is checked during the run.
 ///
-/// Messages take `latency`. A synchronization is complete when all present have entered it, and its
-/// result arrives `synchronization` later. A device that is to enter a synchronization while the
-/// last result is on its way, waits.
+/// Messages take `latency`. A synchronization is complete when all present devices have entered it,
+/// and its result arrives `synchronization` later. A device that has to enter a synchronization
+/// before it has the last result waits for that result.
 class PacedDevices {
  public:
   struct Device {
     Duration sample{};    ///< computing time of a sample
-    Duration overhead{};  ///< of every step
+    Duration overhead{};  ///< fixed time that each step takes in addition
     std::uint32_t batch_size = 64;
   };
   struct Options {
@@ -34,46 +34,47 @@ class PacedDevices {
     Duration latency{};
     Duration synchronization{};
     double jitter = 0;     ///< a step takes up to this share more, or less
-    double hiccups = 0;    ///< how likely a step is to take twenty times as long
-    double deaths = 0;     ///< how likely a step is a device's last
-    double returns = 0;    ///< how likely one that is gone is back after any step of another
-    Duration detection{};  ///< of a death, by the pacer
+    double hiccups = 0;    ///< probability that a step takes twenty times as long
+    double deaths = 0;     ///< probability that a device dies after a step
+    double returns = 0;    ///< probability that a dead device returns after a step of another one
+    Duration detection{};  ///< time until the pacer notices a death
   };
-  /// A synchronization, as it took place.
+  /// A complete synchronization: its first and last entry, and the steps of its devices.
   struct Held {
     TimePoint first;
     TimePoint last;
     std::uint32_t last_rank = 0;
-    std::map<std::uint32_t, std::uint64_t> steps = {};  ///< of the round, by rank
+    std::map<std::uint32_t, std::uint64_t> steps = {};  ///< steps of the round, by rank
   };
 
   PacedDevices(Options options, std::uint64_t seed);
 
-  /// Until that many synchronizations are complete, or everybody is dead, or a promise is broken.
+  /// Runs until this number of synchronizations is complete, all devices are dead, or a promise is
+  /// broken.
   void run(std::uint64_t synchronizations);
   void slow_down(std::uint32_t rank, int times);
 
   const std::vector<Held>& held() const { return held_; }  ///< from round 1 on
   const Pacer& pacer() const { return pacer_; }
-  std::string broken() const { return broken_; }  ///< the first broken promise; empty: none
+  std::string broken() const { return broken_; }  ///< first broken promise; empty if none
   std::size_t alive() const;
-  /// The share of its time that a device was not waiting for a sum, since it began.
+  /// Returns the share of its time, since it began, that a device did not wait for a sum.
   double busy_share(std::uint32_t rank) const;
 
  private:
   struct Life {
     bool alive = true;       ///< it computes, or waits
-    bool present = true;     ///< the pacer counts it in
-    std::uint64_t life = 0;  ///< events of an earlier one are void
+    bool present = true;     ///< the pacer counts it as present
+    std::uint64_t life = 0;  ///< number of the life; events of an earlier life have no effect
     std::uint64_t round = 1;
     std::uint64_t steps = 0;
     std::uint32_t size = 0;
-    std::uint32_t in_hand = 0;  ///< samples
+    std::uint32_t in_hand = 0;  ///< samples of the current step
     std::optional<std::uint64_t> sync_after = {};
-    std::uint64_t reduced = 0;  ///< the last round whose result it has
+    std::uint64_t reduced = 0;  ///< last round whose result the device has
     Duration communicated{};
     std::optional<TimePoint> waits_since = {};
-    StepReport report{};  ///< of the step after which it waits
+    StepReport report{};  ///< report of the step after which it waits
     TimePoint born{};
     Duration waited{};
   };
@@ -108,11 +109,10 @@ class PacedDevices {
   Random random_;
   Pacer pacer_;
   std::vector<Life> lives_;
-  std::multimap<TimePoint, std::function<void()>> events_;  ///< equal times: in order of insertion
+  std::multimap<TimePoint, std::function<void()>> events_;  ///< equal times: order of insertion
   TimePoint now_{};
-  std::uint64_t open_ =
-      1;  ///< the round whose synchronization is next, as the synchronizations show
-  std::set<std::uint32_t> entered_;  ///< the open synchronization, as far as the pacer knows
+  std::uint64_t open_ = 1;           ///< round of the synchronization that completes next
+  std::set<std::uint32_t> entered_;  ///< ranks that reported their entry to it
   Held holding_{};
   std::vector<Held> held_;
   std::set<Mark> decided_;

@@ -1,7 +1,7 @@
 // Goal:   steps, decisions and speed shares travel between workers and the pacer as control
 //         messages.
-// Method: a `PacerLink` over a link that keeps what is sent, and a `PacerService` in the simulator
-//         whose only worker notes the messages that it receives.
+// Method: a `PacerLink` over a link that keeps the messages sent, and a `PacerService` in the
+//         simulator whose only worker records the messages that it receives.
 
 #include "pacer/pacer_control.hpp"
 
@@ -109,7 +109,7 @@ wire::ToCoordinator first_step() {
   return message;
 }
 
-/// One worker, node 1, under the paper's rule.
+/// Returns options for one worker, node 1, under the paper's rule.
 Pacer::Options one_worker() {
   return {.batch_sizes = {32}, .rule = PaceRule::paper};
 }

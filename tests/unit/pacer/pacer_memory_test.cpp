@@ -1,4 +1,4 @@
-// Goal:   a pacer that starts with the memory of another pacer decides as that one does.
+// Goal:   a pacer that starts with the memory of another pacer makes the same decisions.
 // Method: random devices report to a pacer; at a random synchronization it restarts, and a new
 //         pacer with its memory starts at another time. From then on both get the same reports,
 //         and must give the same decisions.
@@ -18,8 +18,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Three devices of random speeds, whose reports go to one pacer or to several, at moments that
-/// each counts from its own start.
+/// Three devices of random speeds. Their reports go to one pacer or to several; each pacer counts
+/// time from its own start.
 class Devices {
  public:
   Devices(const Pacer::Options& options, std::uint64_t seed) : random_(seed) {
@@ -43,7 +43,7 @@ class Devices {
     }
   }
 
-  /// All begin the next round now, which is the moment 0 from here on, and receive `paces`.
+  /// Sets the time to 0; all devices begin the next round and receive `paces`.
   void restart(const Paces& paces) {
     for (Device& device : devices_) {
       begin_step(device, 0s);
@@ -54,7 +54,7 @@ class Devices {
  private:
   struct Device {
     double sample_seconds;
-    std::uint32_t samples;  ///< of a step
+    std::uint32_t samples;  ///< samples of a step
     std::uint64_t sync_after;
     std::uint64_t round = 1;
     std::uint64_t steps = 0;

@@ -1,8 +1,8 @@
-// Goal:   whatever the devices, every round has one synchronization, which each present enters once
-//         and in time, and every round ends; where nothing fails, devices wait as little as was
-//         promised.
-// Method: thousands of random clusters in a virtual time of their own. The promises that hold
-//         always are checked by `PacedDevices`; those of fault-free runs here.
+// Goal:   with any devices, every round has one synchronization, each present device enters it once
+//         and in time, and every round ends; if nothing fails, devices wait no longer than the
+//         pacer promises.
+// Method: thousands of random clusters in virtual time. `PacedDevices` checks the promises that
+//         always hold; this file checks those of runs without faults.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Between `least` and `most`, as likely to be in each decade.
+/// Returns a random duration from `least` to `most` seconds, each decade equally likely.
 Duration spread(Random& random, double least, double most) {
   return from_seconds(least * std::pow(most / least, random.uniform()));
 }
@@ -61,7 +61,7 @@ TEST(PacerSchedules, HoldOneSynchronizationARoundAndEndEveryRound) {
   }
 }
 
-/// The time that a whole mini-batch takes.
+/// Returns the time that a whole mini-batch takes.
 Duration whole(const PacedDevices::Device& device) {
   return device.sample * device.batch_size;
 }

@@ -1,5 +1,5 @@
-// Goal:   the pacer decides for each worker when to synchronize, as its two rules say, and refuses
-//         reports that make no sense.
+// Goal:   the pacer decides when each worker synchronizes, according to each of its two rules, and
+//         refuses reports that make no sense.
 // Method: a few devices whose schedules are worked out by hand; decisions are compared as text.
 
 #include "pacer/pacer.hpp"
@@ -23,7 +23,7 @@ TimePoint at(Duration since_start) {
   return TimePoint{} + since_start;
 }
 
-/// "0: round 2 after 3, 64 samples, slowest"
+/// Returns the decisions as text: "0: round 2 after 3, 64 samples, slowest".
 Words in_words(const Paces& paces) {
   Words words;
   for (const Pace& pace : paces) {
@@ -66,8 +66,8 @@ class Paced {
   }
 };
 
-/// Two devices under the paper's rule, of which the fast one, of 1 s a mini-batch, has met in round
-/// 1.
+/// Returns two devices under the paper's rule. The fast one, with 1 s for a mini-batch, has
+/// synchronized in round 1.
 Paced papers_two(bool overlap) {
   Paced paced({.batch_sizes = {64, 64}, .rule = Pacer::Rule::paper, .overlap = overlap});
   EXPECT_THAT(paced.synchronize(0, 1s, 1s), IsEmpty());
@@ -110,7 +110,7 @@ TEST(PacerByThePaper, TakesTheMarginThatItIsGiven) {
     paced.step(0, 1s, 5s);
     return paced.step(0, 1s, end_of_step);
   };
-  // The slowest ends at 8 s. Another step of the fast one ends 1 s after the next, which it is in.
+  // The slowest ends at 8 s. The fast one is in its next step; one more step ends 1 s after that.
   EXPECT_THAT(decisions_at(5499ms), IsEmpty())
       << "ends at 7.499 s, more than the margin before 8 s";
   EXPECT_THAT(decisions_at(5501ms),
@@ -181,7 +181,8 @@ TEST(PacerByThePaper, WaitsForANewcomerUntilItIsKnown) {
   EXPECT_THROW(paced.pacer.joined(Rank{1}, at(6s)), InternalError);
 }
 
-/// Two devices of 1 ms and 50 ms a sample under rounds of 200 ms, both known after a probe of 4.
+/// Returns two devices with 1 ms and 50 ms a sample and rounds of 200 ms, both with a finished
+/// probe of 4 samples.
 Paced timed_two(bool overlap) {
   Paced paced({.batch_sizes = {64, 64}, .round_time = 200ms, .overlap = overlap});
   EXPECT_THAT(paced.step(0, 4ms, 4ms), ElementsAre("0: round 1 open, 64 samples, resized"));
@@ -282,7 +283,7 @@ TEST(PacerByTime, RepacesADeviceThatBecameTenTimesSlower) {
   EXPECT_THAT(paced.step(0, 640ms, 1608ms), ElementsAre("0: round 2 open, 20 samples, resized"));
 }
 
-/// Probes of 4 samples, then a mini-batch of each.
+/// Both devices do a probe of 4 samples, then a mini-batch.
 TEST(PacerByTime, EndsARoundWithTheSamplesOfTheJob) {
   Paced paced({.batch_sizes = {64, 64}, .round_time = 1000s});
   paced.samples_to_do = 4 + 4 + 64 + 64;

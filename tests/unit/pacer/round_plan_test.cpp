@@ -1,6 +1,6 @@
-// Goal:   a round is as short as its three reasons allow, a step as large as fits, and neither
-//         flutters.
-// Method: values worked out by hand; each reason in turn is the one that decides.
+// Goal:   a round is as short as its three lower limits allow, a step is as large as fits, and
+//         neither changes back and forth.
+// Method: values worked out by hand; each limit in turn decides the length.
 
 #include "pacer/round_plan.hpp"
 
@@ -71,7 +71,7 @@ TEST(RoundTime, ProbesWithASixteenth) {
 TEST(RoundPlan, TakesOneStallThatAllWorkersReportForOneOutlier) {
   RoundPlan plan({});
   for (const std::uint64_t round : {2, 2, 2, 3, 3, 3}) plan.observe_synchronization(round, 10ms);
-  // The synchronization of round 3: two workers report it in round 4, one in round 5.
+  // Two workers report the synchronization of round 3 in round 4, one in round 5.
   for (const std::uint64_t round : {4, 4, 5}) plan.observe_synchronization(round, 5s);
   EXPECT_EQ(plan.synchronization_time(), 10ms);
   for (const std::uint64_t round : {5, 5, 6, 6}) plan.observe_synchronization(round, 10ms);

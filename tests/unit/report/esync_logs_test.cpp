@@ -1,6 +1,7 @@
-// Goal:   a run becomes the logs of ESync's tools, and such logs a run, with the same seconds,
-//         samples and accuracies; damaged or missing logs are refused by name.
-// Method: logs as ESync's trainers write them, by hand; a job in the simulator, there and back.
+// Goal:   a run converts to the logs of ESync's tools, and such logs convert to a run, with the
+//         same seconds, samples and accuracies; errors name the damaged or missing log.
+// Method: hand-made logs in the format of ESync's trainers; a job in the simulator, converted to
+//         logs and back.
 
 #include "report/esync_logs.hpp"
 
@@ -35,7 +36,7 @@ Json json_at(const std::filesystem::path& path) {
   return Json::parse(read_file(path));
 }
 
-/// Two rounds of a worker, the first with two local iterations.
+/// Writes the logs of two rounds of a worker, the first with two local iterations.
 void write_logs(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   write_file(folder / "iter-1.txt",
@@ -90,7 +91,7 @@ TEST(EsyncLogs, BecomeARun) {
   EXPECT_THROW(import_esync_logs(folder / "logs", run), DataError) << "it holds a run";
 }
 
-/// A round without "global update", as synchronous workers log it.
+/// Writes rounds without "global update", the form in which synchronous workers log them.
 void write_rounds(const std::filesystem::path& folder, int rounds) {
   std::filesystem::create_directories(folder);
   for (int round = 1; round <= rounds; ++round) {
@@ -148,7 +149,7 @@ TEST(EsyncLogs, RankWorkersByTheNumbersOfTheirFolders) {
   EXPECT_EQ(workers.at(2).at("device"), "logs/worker10");
 }
 
-/// The message with which `act` is refused.
+/// Returns the message of the error that `act` throws.
 template <class Act>
 std::string refusal(Act act) {
   try {
@@ -197,7 +198,7 @@ TEST(EsyncLogs, AreNotImportedIntoAnyRun) {
               HasSubstr("choose another --out"));
 }
 
-/// A run of one worker with these lines in its log, on a host.
+/// Returns a run of one worker with these lines in its log, on a host.
 RunFolder logged_run(const std::filesystem::path& root, const std::string& lines,
                      const std::string& host = R"("a")") {
   std::filesystem::create_directories(root / "workers");

@@ -1,6 +1,6 @@
 // Goal:   TensorBoard can read the curves of a run: records with right checksums, steps and
 //         moments; a file that cannot be written is an error.
-// Method: a reader of its own, with a checksum by single bits; the check value of CRC-32C.
+// Method: a separate reader in the test, with a bitwise checksum; the check value of CRC-32C.
 
 #include "report/event_file.hpp"
 
@@ -82,7 +82,7 @@ TEST(EventFile, SaysWhyItCannotBeWritten) {
   EXPECT_THROW(EventFile("/nowhere/events", 0), DataError);
 }
 
-/// The curves of a run, by tag: round and value.
+/// Returns the curves of a run by tag; each maps a round to its value.
 std::map<std::string, std::map<std::int64_t, double>> curves_in(const RunFolder& folder,
                                                                 double wall_time) {
   std::map<std::string, std::map<std::int64_t, double>> curves;

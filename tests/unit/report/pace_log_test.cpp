@@ -1,5 +1,6 @@
-// Goal:   each decision of the pacer is written down once, beside what the worker then did.
-// Method: decisions and steps as a coordinator reports them; the lines read back.
+// Goal:   the log has each decision of the pacer once, with the steps that the worker then did.
+// Method: decisions and steps in the form in which a coordinator reports them; the test reads the
+//         lines back.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-// Goal:   the status event has every metric of the table, of the job and of each worker; a model
-//         that is lost is named once, and at the end; a job is recorded to its end without a log
-//         that can be written, and without its evaluator.
-// Method: a recorder receives what a coordinator reports; its folder is missing or full.
+// Goal:   the status event has every metric of the table, for the job and for each worker; a lost
+//         model is reported once, and again at the end; recording continues to the end of the job
+//         if a log cannot be written or the evaluator is absent.
+// Method: a recorder receives the reports of a coordinator; its folder is missing or full.
 
 #include "report/recorder.hpp"
 
@@ -64,7 +64,7 @@ TEST(Recorder, EmitsEveryMetricOfTheTable) {
   EXPECT_EQ(status.at("workers")[0].at("phase"), "backward");
 }
 
-/// A recorder of a job without members, in a folder of its own.
+/// A recorder of a job without members, in a new folder.
 struct Recording {
   Recording() {
     std::filesystem::remove_all(folder.root());
@@ -125,7 +125,7 @@ TEST(Recorder, AModelThatIsFiniteAgainIsNotLost) {
   EXPECT_TRUE(recording.summary().at("lost_model").is_null());
 }
 
-/// A job of one worker; its events.
+/// A job of one worker whose recorder's events the test can read.
 class RecordedJob {
  public:
   explicit RecordedJob(const std::string& folder)

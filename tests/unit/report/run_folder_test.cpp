@@ -1,5 +1,6 @@
-// Goal:   a run folder is made once, and logs are cut back to the round that a run resumes from.
-// Method: folders and logs in a temporary place.
+// Goal:   a run folder is created once, and logs are cut back to the round from which a run
+//         resumes.
+// Method: folders and logs in a temporary folder.
 
 #include "report/run_folder.hpp"
 

@@ -1,4 +1,5 @@
-// Goal:   time to accuracy is the first evaluation at the target that the next one confirms.
+// Goal:   time to accuracy is the time of the first evaluation at the target that the next
+//         evaluation confirms.
 // Method: hand-made evaluations.
 
 #include "report/scoreboard.hpp"

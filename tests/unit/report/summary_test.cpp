@@ -1,7 +1,7 @@
 // Goal:   a summary counts as traffic the bytes of training, without snapshots and shared memory,
-//         measures a cluster by the speeds of its devices by themselves, and has every metric of
-//         the table.
-// Method: made-up last statuses of two workers and a server; closed values.
+//         compares the speed of a cluster with the sum of the speeds of its single devices, and
+//         has every metric of the table.
+// Method: invented last statuses of two workers and a server; fixed expected values.
 
 #include "report/summary.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// 100 s in which the device computed for half the time.
+/// Returns the metrics of 100 s in which the device computed for half the time.
 MetricValues metrics_of(std::uint64_t sent, std::uint64_t snapshots, std::uint64_t local,
                         MetricTable table = all_metrics()) {
   MetricValues metrics(table);
@@ -80,8 +80,8 @@ TEST(Summary, CountsSnapshotsAndSharedMemoryApartFromTraffic) {
   EXPECT_EQ(summary.at("servers")[0].at("exchanged_bytes"), 300 + 50);
 }
 
-/// The cluster trains on 20 samples a second; its devices by themselves on 60 in whole batches, and
-/// on 40 in steps such as they took.
+/// The cluster trains on 20 samples a second; its single devices together reach 60 in whole
+/// batches, and 40 in steps of the size that they took.
 TEST(Summary, MeasuresAClusterByItsDevicesInWholeBatches) {
   MemberStatuses members{
       .workers = {{Rank{0}, heartbeat_of(0, 0, 0)}, {Rank{1}, heartbeat_of(0, 0, 0)}},
@@ -98,7 +98,7 @@ TEST(Summary, MeasuresAClusterByItsDevicesInWholeBatches) {
   EXPECT_EQ(summary.at("workers")[1].at("stand_alone_throughput"), 30);
 }
 
-/// Such a server keeps no model, and the metrics of the job are those of worker 0.
+/// A server that only reduces keeps no model, so the metrics of the job are those of worker 0.
 TEST(Summary, CountsTheSamplesOfAllWorkersWhereAServerOnlyReduces) {
   const Json summary =
       summary_of({.workers = {{Rank{0}, heartbeat_of(0, 0, 0)}, {Rank{1}, heartbeat_of(0, 0, 0)}},

@@ -1,9 +1,9 @@
 // Goal:   the trace of a run is true: a process for each member, slices that do not overlap and
 //         together last the seconds in the worker's log, an arrow for each synchronization, the
-//         pacer's decisions, changes of the members, counters; and it can be made of the spans that
-//         a job leaves which was killed.
+//         pacer's decisions, changes of the members, counters; and it can be made from the spans of
+//         a killed job.
 // Method: whole jobs of logistic regression in the simulator, whose time is exact; the test reads
-//         the file as a viewer does. Spans with clocks of their own, written by hand.
+//         the file as a viewer does. Hand-made spans of members with different clocks.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TrainConfig traced(const std::string& scheme, TraceDetail detail) {
   return config;
 }
 
-/// On a network on which a model takes a part of a second.
+/// Returns a job on a network on which the transfer of a model takes a part of a second.
 SimulatedJob traced_job(const TrainConfig& config) {
   return toy_job(config, /*resume=*/false, {.link = {.bandwidth = 1e6, .latency = 5ms}});
 }
@@ -64,7 +64,7 @@ std::string inflated(const std::filesystem::path& path) {
   return text;
 }
 
-/// A trace by process and thread.
+/// The events of a trace, by process and thread.
 struct Trace {
   using Track = std::pair<int, int>;
 
@@ -112,7 +112,7 @@ struct Trace {
     const auto found = slices.find(track);
     return found == slices.end() ? none : found->second;
   }
-  /// True if a slice of the track is under way at this moment.
+  /// Returns true if a slice of the track is in progress at this moment.
   bool is_busy(const Track& track, double moment) const {
     return std::ranges::any_of(on(track), [&](const Json& slice) {
       const double begin = slice.at("ts");
@@ -154,7 +154,7 @@ Json last_line_of(const RunFolder& folder, Rank rank) {
   return last;
 }
 
-/// Seconds of the slices up to a round.
+/// Returns the total seconds of the slices up to a round.
 double seconds_until(const std::vector<Json>& slices, std::uint64_t round) {
   double sum = 0;
   for (const Json& slice : slices) {
@@ -208,7 +208,7 @@ TEST(Trace, HasAnArrowFromEachArrivalToTheEndOfItsRound) {
   }
 }
 
-/// Also where workers compute on meanwhile: from the contribution to the result.
+/// An arrow leads from the contribution to the result, also if workers compute during the round.
 TEST(Trace, HasAnArrowForEachRoundOfEachWorker) {
   for (const char* scheme : {"ssgd", "local-sgd", "esync", "nbssgd"}) {
     for (const TraceDetail detail : {TraceDetail::rounds, TraceDetail::steps}) {
@@ -299,8 +299,8 @@ TEST(Trace, IsMadeOfWhatAKilledJobHasLeft) {
   EXPECT_LT(cut, trace.on(trace.track("worker 0: ", "compute")).size());
 }
 
-/// Spans of a coordinator that began at 100 s of its clock, and of a worker with one slice at 207 s
-/// of its own.
+/// Writes the spans of a coordinator that began at 100 s of its clock, and of a worker with one
+/// slice at 207 s of the worker's clock.
 RunFolder written_spans(const std::string& machine, const std::string& offset) {
   const RunFolder folder(fresh_folder("trace-clocks"));
   std::filesystem::create_directories(folder.spans());

@@ -1,7 +1,7 @@
-// Goal:   the lines of a worker say how long evaluations held it, how stale its gradients were, how
-//         many samples it classified rightly, and how much it received.
+// Goal:   the lines of a worker contain the time that it waited for evaluations, the staleness of
+//         its gradients, the number of correctly classified samples, and the bytes received.
 // Method: whole jobs of logistic regression in the simulator, on a network on which a snapshot
-//         takes time; closed values.
+//         takes time; fixed expected values.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

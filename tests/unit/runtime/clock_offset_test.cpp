@@ -1,6 +1,6 @@
-// Goal:   the offset of a member's clock is estimated from pings and heartbeats, with a bound on
-//         the error that holds.
-// Method: a clock that is ahead by a known time, messages with made-up delays.
+// Goal:   the offset of a member's clock is estimated from pings and heartbeats, and the true error
+//         stays within the bound given with it.
+// Method: a clock that is ahead by a known time, messages with chosen delays.
 
 #include "runtime/clock_offset.hpp"
 
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 constexpr Duration ahead = 5s;  // the member's clock
 
 struct Exchange {
-  /// A ping that takes `delay`.
+  /// Sends a ping that takes `delay`.
   void ping(Duration delay) {
     wire::Ping ping;
     ping.set_sent(now.time_since_epoch().count());

@@ -1,4 +1,4 @@
-// Goal:   a view travels whole, and knows which of its members share a host.
+// Goal:   a view arrives with all fields, and knows which of its members share a host.
 // Method: a round trip through its message; views of members on known and unknown machines.
 
 #include "runtime/job_view.hpp"

@@ -1,7 +1,7 @@
 // Goal:   the adaptive limit is the floor until waits are known, then many times their median. A
-//         wait is reported when it takes long, goes on for as long as the arbiter allows, and ends
-//         at its limit without an arbiter; a check during the wait may end it.
-// Method: closed values; waits on a clock that moves when they do, with a scripted arbiter.
+//         long wait is reported, continues for as long as the arbiter allows, and ends at its limit
+//         without an arbiter; a check during the wait may end it.
+// Method: fixed values; waits on a clock that the waits move forward, with a scripted arbiter.
 
 #include "runtime/waits.hpp"
 
@@ -57,7 +57,7 @@ class Arbiter final : public WaitArbiter {
   int signs_of_life_ = 0;
 };
 
-/// Waits for what comes at `when`.
+/// Waits for an event that comes at `when`.
 void wait_until(const Waits& waits, HandClock& clock, TimePoint when,
                 const std::function<void()>& poll = {}) {
   waits.run(

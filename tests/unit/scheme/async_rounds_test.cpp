@@ -38,7 +38,8 @@ TEST(ServerRounds, HoldTheDifferencesOfReplies) {
   EXPECT_EQ(second.paused, Duration::zero());
 }
 
-/// A pause takes what a worker was held up, no more: it may have computed on at the beginning.
+/// Only the time that the worker waited counts as a pause: it may have computed at the beginning of
+/// the server's pause.
 TEST(Spent, IsWithoutThePauseOfAServer) {
   const auto left = [](Duration pause) {
     Spent spent{.update = 1s, .communicate = 3s, .wait = 2s};

@@ -1,6 +1,6 @@
-// Goal:   sizes follow speeds, their sum is the global batch, and no worker gets less than the
-//         least; they follow a device whose speed changes, but not one slow step.
-// Method: cases worked out by hand, and random weights (seed printed) against the invariants.
+// Goal:   batch sizes follow speeds, their sum is the global batch, and no worker gets less than
+//         the minimum; they follow a device whose speed changes, but not a single slow step.
+// Method: cases worked out by hand; the invariants are checked for random weights (seed printed).
 
 #include "scheme/balance.hpp"
 
@@ -54,7 +54,7 @@ TEST(Divide, KeepsItsInvariants) {
   }
 }
 
-/// Steps of devices, each given by its milliseconds per sample.
+/// Reports one step of each device, given by its milliseconds per sample.
 void step(Balance& balance, const std::vector<int>& milliseconds) {
   std::vector<Balance::Step> steps;
   for (std::size_t rank = 0; rank < milliseconds.size(); ++rank) {

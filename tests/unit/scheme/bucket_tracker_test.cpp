@@ -1,8 +1,8 @@
-// Goal:   buckets cover a gradient once, from its end to its beginning, and each is complete when
-//         all its values and those of the buckets before it are ready, in whatever order they
-//         become ready.
-// Method: by hand; then thousands of random gradients in random pieces (seed printed), against a
-//         count of single values.
+// Goal:   buckets cover a gradient once, from its end to its beginning. A bucket is complete once
+//         all its values and those of the buckets before it are ready, in any order of becoming
+//         ready.
+// Method: a hand-made case; then thousands of random gradients in random pieces (seed printed),
+//         compared with a count of single values.
 
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ TEST(BucketTracker, RefusesValuesThatAreToldTwice) {
   EXPECT_THROW(tracker.mark_ready(40, 60), InternalError);
 }
 
-/// Cuts [0, values) at random, in random order.
+/// Cuts [0, values) at random; returns the ranges in random order.
 std::vector<BucketTracker::Bucket> random_ranges(Random& random, std::size_t values) {
   std::vector<BucketTracker::Bucket> ranges;
   for (std::size_t begin = 0; begin < values;) {
@@ -58,7 +58,7 @@ std::vector<BucketTracker::Bucket> random_ranges(Random& random, std::size_t val
   return ranges;
 }
 
-/// The number of leading buckets whose values are all ready.
+/// Returns the number of leading buckets whose values are all ready.
 std::size_t complete_by_count(const BucketTracker& tracker, const std::vector<int>& mark_ready) {
   std::size_t complete = 0;
   const auto is_complete = [&](const BucketTracker::Bucket& bucket) {

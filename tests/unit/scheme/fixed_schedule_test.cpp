@@ -10,7 +10,7 @@
 namespace syncopate {
 namespace {
 
-/// The steps, counted from 1, after which a schedule of `period` steps is due.
+/// Returns the steps, counted from 1, after which a schedule of `period` steps is due.
 std::vector<int> due_steps(std::uint32_t period, int steps, int last) {
   FixedSchedule schedule(period);
   std::vector<int> due;

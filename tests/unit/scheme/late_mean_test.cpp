@@ -1,5 +1,6 @@
-// Goal:   running statistics that take a mean late stay among those that workers have had.
-// Method: closed values; running means of random samples on workers with unequal steps, five seeds.
+// Goal:   running statistics that receive the mean late stay within the range of values that
+//         workers have had.
+// Method: fixed values; running means of random samples on workers with unequal steps, five seeds.
 #include "scheme/late_mean.hpp"
 
 #include <gmock/gmock.h>
@@ -32,9 +33,10 @@ TEST(LateMeanTest, IsTheMeanWhereNothingHasChanged) {
 }
 
 TEST(LateMeanTest, KeepsChangesUpToTheMeanAndThePresent) {
-  // One quarter up since; a change that would go beyond the mean; one that would go beyond itself.
+  // A rise by a quarter since then; a change that would go beyond the mean; one that would go
+  // beyond the value itself.
   EXPECT_THAT(taken({1.25F, 3, 3}, {1, 1, 2}, {0.5F, 2, 4}), ElementsAre(0.75F, 3, 4));
-  EXPECT_THAT(taken({0.1F}, {1}, {0.2F}), ElementsAre(0.1F));  // additively -0.7
+  EXPECT_THAT(taken({0.1F}, {1}, {0.2F}), ElementsAre(0.1F));  // an added change would give -0.7
 }
 
 TEST(LateMeanTest, HidesNothingThatIsNotFinite) {
@@ -65,7 +67,7 @@ TEST(LateMeanTest, KeepsRunningMeansInTheRangeOfTheirSamples) {
     SCOPED_TRACE(seed);
     Random random(seed);
     const auto sample = [&] { return 0.2F + 0.2F * static_cast<float>(random.uniform()); };
-    std::vector<std::vector<float>> workers(3, std::vector<float>(4, 1.0F));  // as a new variance
+    std::vector<std::vector<float>> workers(3, std::vector<float>(4, 1.0F));  // initial variance
     const auto train = [&](std::vector<float>& worker, std::uint64_t steps) {
       for (std::uint64_t step = 0; step < steps; ++step) {
         for (float& value : worker) value += 0.1F * (sample() - value);

@@ -1,8 +1,8 @@
-// Goal:   on devices of unequal speed every replica takes the same steps at the same rates, to the
-//         last bit; no device waits, the staleness of a mini-batch follows its duration, all
-//         replicas are equal at checkpoints, and pending results stay within their memory.
-// Method: workers in the simulator, each with a device of its own speed, pull a vector to the mean
-//         of random samples; the replica records every step.
+// Goal:   on devices of unequal speed every replica takes bitwise the same steps at the same rates;
+//         no device waits, the staleness of a mini-batch follows its duration, all replicas are
+//         equal at checkpoints, and pending results stay within their memory limit.
+// Method: workers in the simulator, each with a device of a different speed, move a vector to the
+//         mean of random samples; the replica records every step.
 
 #include "scheme/nbssgd.hpp"
 
@@ -23,7 +23,7 @@ using testing::Each;
 using testing::Eq;
 
 constexpr std::uint32_t features = 5;
-constexpr std::uint32_t samples_each = 4;  ///< in a mini-batch
+constexpr std::uint32_t samples_each = 4;  ///< samples of a mini-batch
 constexpr std::uint32_t mini_batches = 8;
 
 struct StepTaken {
@@ -53,7 +53,7 @@ class NotingReplica : public QuadraticReplica {
   double rate_ = 0;
 };
 
-/// A replica as a checkpoint would find it.
+/// State of a replica at a checkpoint.
 struct Saved {
   Round round;
   std::vector<float> params;
@@ -64,24 +64,24 @@ struct Saved {
 };
 
 struct Cluster {
-  std::vector<double> seconds{};  ///< that a mini-batch takes, by rank
+  std::vector<double> seconds{};  ///< seconds of a mini-batch, by rank
   double jitter = 0.05;
   bool barrier = false;
-  std::uint64_t samples = 4000;                ///< to do
-  std::optional<Rank> asks_for_checkpoints{};  ///< after every tenth mini-batch of its
+  std::uint64_t samples = 4000;                ///< samples of the job
+  std::optional<Rank> asks_for_checkpoints{};  ///< after each tenth mini-batch of this worker
   std::size_t queue_bytes = std::size_t{1} << 28;
   Weights weights = Weights::samples;
 };
 
 struct Worker {
   std::vector<StepTaken> steps;
-  std::vector<std::uint64_t> round_samples;  ///< where an outcome holds one round
+  std::vector<std::uint64_t> round_samples;  ///< samples of each outcome that holds one round
   std::vector<Saved> saved;
   std::vector<float> buffers;
   std::vector<std::uint64_t> staleness;
   std::uint64_t mini_batches = 0;
-  std::uint64_t samples = 0;  ///< of all workers
-  double seconds = 0;         ///< until it leaves
+  std::uint64_t samples = 0;  ///< samples of all workers
+  double seconds = 0;         ///< time until the worker leaves
   double computing = 0;
 };
 
@@ -175,7 +175,7 @@ void expect_alike(const std::vector<Worker>& workers) {
   }
 }
 
-/// All that was computed is in the model.
+/// Checks that the model contains every computed sample.
 void expect_nothing_lost(const std::vector<Worker>& workers) {
   std::uint64_t computed = 0;
   for (const Worker& worker : workers) computed += worker.mini_batches * samples_each;
@@ -211,7 +211,7 @@ TEST(Nbssgd, IsStaleNowhereWithABarrier) {
   }
 }
 
-/// The rate of a round follows from the samples before it, and the steps record their rates.
+/// The samples before a round determine its rate, and the steps record their rates.
 TEST(Nbssgd, TakesEachStepAtTheRateOfItsRound) {
   const auto workers = trained({.seconds = {0.01, 0.01, 0.16}, .samples = 2000});
   const std::vector<StepTaken>& steps = workers[2].steps;
@@ -226,7 +226,7 @@ TEST(Nbssgd, TakesEachStepAtTheRateOfItsRound) {
               0.01 * whole_round / 4000, 0.1 * 0.01 * whole_round / 4000);
 }
 
-/// No rest is left for a small one.
+/// The last round is a whole one: no samples remain for a smaller round.
 TEST(Nbssgd, EndsWithAWholeRound) {
   for (const bool barrier : {false, true}) {
     const Worker worker =
@@ -247,13 +247,13 @@ TEST(Nbssgd, WritesCheckpointsWhereAllReplicasAreAlike) {
                                     .asks_for_checkpoints = Rank{asking}});
       expect_alike(workers);
       expect_nothing_lost(workers);
-      // One that is asked for while another is pending comes with it.
+      // A checkpoint that is requested while another one is pending is the same checkpoint.
       EXPECT_GE(workers[1].saved.size(), workers[asking].mini_batches / 30);
     }
   }
 }
 
-/// The slow device needs the time of sixteen mini-batches for one.
+/// One mini-batch of the slow device takes the time of sixteen of a fast one.
 TEST(Nbssgd, WaitsNoLongerForACheckpointThanForTwoMiniBatchesOfTheFast) {
   const auto workers =
       trained({.seconds = {0.01, 0.012, 0.16}, .samples = 8000, .asks_for_checkpoints = Rank{0}});
@@ -273,7 +273,8 @@ TEST(Nbssgd, KeepsNoMoreResultsThanFitTheirMemory) {
   EXPECT_GE(trained(cluster)[0].steps.size(), 60);
 }
 
-/// Between two rounds to which it contributes, a slow device's zeros are no part of a mean.
+/// Between two rounds to which a slow device contributes, it sends zeros; they do not enter the
+/// mean.
 TEST(Nbssgd, CountsOnlyWorkersWithSamplesByUniformWeights) {
   Cluster cluster{.seconds = {0.01, 0.16}, .jitter = 0, .weights = Weights::uniform};
   const Worker uniform = trained(cluster)[0];

@@ -1,7 +1,7 @@
-// Goal:   the first step of a timed round of esync has the whole learning rate, every further one
-//         the share that its samples are of a mini-batch; by the paper's rule all have the whole
-//         one.
-// Method: a schedule whose pacer orders the end of its rounds.
+// Goal:   in a timed round of esync the first step has the whole learning rate; each further step
+//         has the rate times the ratio of its samples to a mini-batch. Under the paper's rule all
+//         steps have the whole rate.
+// Method: a schedule whose pacer requests the end of each round.
 
 #include <gtest/gtest.h>
 

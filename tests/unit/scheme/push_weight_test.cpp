@@ -1,5 +1,5 @@
-// Goal:   a gradient that is an update of its own counts as many samples as it is the mean of.
-// Method: closed values of the rule; one step of hogwild on a quadratic loss.
+// Goal:   a gradient that is applied as a separate update counts in proportion to its samples.
+// Method: fixed values of the rule; two steps of hogwild on a quadratic loss.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TEST(PushWeight, IsTheSamplesOverThoseThatWeighOne) {
   EXPECT_EQ(PushWeight{}.of(1), 1.0F);
 }
 
-/// Two steps of momentum 0.5 at the rate 0.1 from w = 0 with all samples at 8.
+/// Takes two steps with momentum 0.5 and rate 0.1 from w = 0, with all samples at 8.
 std::vector<float> two_steps_of_hogwild(PushWeight weight, std::uint32_t samples) {
   return on_every_rank<std::vector<float>>(1, [&](Group& group) {
     std::vector<std::byte> memory(SharedModel::bytes_for({.params = 1, .buffers = 1}));

@@ -1,9 +1,9 @@
-// Goal:   rounds continue without a member that dies, at whatever moment: all remaining ranks get
-//         every result, the same to the last bit, and it is the mean over all or over the remaining
-//         ranks, as its samples show.
+// Goal:   rounds continue without a member that dies at any moment: all remaining ranks get every
+//         result with the same bits. A result is the mean over all ranks or over the remaining
+//         ranks; its sample count shows which.
 // Method: four ranks in the simulator run rounds on a slow network, with each allreduce algorithm.
 //         One rank is killed at each of a thousand moments, and in every second run another one a
-//         little later. The others are notified a moment after that.
+//         little later. The others are notified shortly after a death.
 
 #include "scheme/recovery.hpp"
 
@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 constexpr std::uint32_t ranks = 4;
 constexpr std::uint64_t rounds = 4;
 
-/// The state of the coordinator.
+/// The coordinator's knowledge of the job.
 struct Known {
   std::vector<Rank> lost;
   std::set<Rank> finished;
@@ -54,14 +54,14 @@ class ImmediateListener : public FailureListener {
   Rank self_;
 };
 
-/// The results of the rounds of one rank.
+/// The results that one rank received.
 struct Got {
   std::vector<std::vector<float>> models;
   std::vector<std::uint64_t> samples;
   std::vector<GradientSet> gradients;
 };
 
-/// The tensors of the ranks whose bits are set in `samples`.
+/// Returns the tensors of the ranks whose bits are set in `samples`.
 GradientSet tensors_of(std::uint64_t samples) {
   std::vector<std::uint8_t> flags;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
@@ -70,7 +70,8 @@ GradientSet tensors_of(std::uint64_t samples) {
   return GradientSet(flags);
 }
 
-/// Brings 2^rank of everything, by 2^rank samples, with a gradient of one of four tensors.
+/// Runs the rounds of one rank. It contributes the value 2^rank with 2^rank samples and the
+/// gradient of one of four tensors, so that a result shows which ranks it contains.
 Got run_rounds(World& world, Known& known, Rank self, Algorithm algorithm) {
   std::vector<NodeId> nodes;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
@@ -107,7 +108,7 @@ struct Death {
   TimePoint when;
 };
 
-/// Runs the rounds, in which some ranks die, and returns the results of each remaining rank.
+/// Runs the rounds with these deaths and returns the results of each rank that remains.
 std::vector<Got> run_with(const std::vector<Death>& deaths, std::uint64_t seed,
                           Algorithm algorithm) {
   Known known;
@@ -131,7 +132,7 @@ std::vector<Got> run_with(const std::vector<Death>& deaths, std::uint64_t seed,
   return got;
 }
 
-/// Σ 2^r · 2^r / Σ 2^r over the ranks whose bits are set in `samples`.
+/// Returns Σ 2^r · 2^r / Σ 2^r over the ranks whose bits are set in `samples`.
 float mean_of(std::uint64_t samples) {
   std::uint64_t sum = 0;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {

@@ -1,5 +1,6 @@
 // Goal:   a worker takes signals from the workers of its job only.
-// Method: two workers in the simulator, and a node that sends what is no signal, and a false one.
+// Method: two workers in the simulator, and a node outside the job that sends them malformed bytes
+//         and a well-formed signal.
 
 #include <gtest/gtest.h>
 

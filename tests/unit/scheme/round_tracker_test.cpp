@@ -1,10 +1,10 @@
 // Goal:   every mini-batch enters one round; every round ends; with the contribution rule a round
-//         holds about as many mini-batches as all workers compute in the time of a batch, with any
-//         jitter. With a barrier nothing is stale, and a worker waits for at most one mini-batch of
-//         the slowest; with overlap no contribution waits for a mini-batch, and drained rounds
-//         leave all workers equal.
-// Method: hand-made entries; then thousands of clusters of random speeds in their own virtual time,
-//         checked against a log of the mini-batches of each round.
+//         has about as many mini-batches as all workers compute in the time of a batch, with any
+//         jitter. With a barrier no gradient is stale, and a worker waits for at most one
+//         mini-batch of the slowest; with overlap no contribution waits for a mini-batch, and all
+//         workers are equal after a drained round.
+// Method: hand-made entries; then thousands of clusters of random speeds in virtual time, checked
+//         against a log of the mini-batches of each round.
 
 #include "scheme/round_tracker.hpp"
 
@@ -82,7 +82,7 @@ TEST(RoundTracker, ContributesNothingWhereNothingIsFinished) {
   EXPECT_EQ(tracker.contribute().staleness, Staleness{2}) << "two rounds have passed meanwhile";
 }
 
-/// After a round that another worker ended when one mini-batch was pending.
+/// Returns a tracker after a round that another worker ended when one mini-batch was pending.
 RoundTracker interrupted_book(SignalRule rule) {
   RoundTracker tracker = tracker_of(3, {}, rule);
   tracker.finished_mini_batch(Round{});
@@ -133,7 +133,7 @@ struct Drained {
   explicit Drained(bool every_round) : drain(tracker, every_round) {}
 
   void compute() { tracker.finished_mini_batch(Round{}); }
-  /// To the open round, which another worker has ended. Returns whether it is ready.
+  /// Contributes to the open round, which another worker has ended. Returns true if it is ready.
   bool contribute() {
     tracker.on_signal(tracker.open());
     const bool ready = drain.contributes();
@@ -161,7 +161,7 @@ TEST(RoundDrain, DrainsEveryRoundOfABarrier) {
   EXPECT_FALSE(worker.drain.reduced({.all_ready = true}));
 }
 
-/// Another worker may be so fast that its signal comes before this one begins its mini-batch.
+/// A fast worker's signal can come before this worker begins its mini-batch.
 TEST(RoundDrain, OfABarrierWaitsForAMiniBatchOfEachWorker) {
   Drained worker(/*every_round=*/true);
   worker.tracker.on_signal(Round{1});
@@ -246,9 +246,9 @@ class Cluster {
     std::uint32_t mini_batches = 8;
     double latency = 0;
     double allreduce = 0;
-    double jitter = 0.5;               ///< a mini-batch takes up to so much less of its time
-    double checkpoints = 0;            ///< the share of mini-batches after which one is requested
-    std::vector<double> seconds = {};  ///< of a mini-batch, by worker
+    double jitter = 0.5;               ///< a mini-batch may take less time, by up to this share
+    double checkpoints = 0;            ///< share of mini-batches that a request follows
+    std::vector<double> seconds = {};  ///< time of a mini-batch, by worker
   };
 
   Cluster(std::uint64_t seed, const Options& options) : random_(seed), options_(options) {
@@ -289,8 +289,8 @@ class Cluster {
     }
   }
 
-  /// Relative to the contributions of all workers, if each computed for the time of a batch of the
-  /// fastest.
+  /// Returns the mean size of a round, relative to the contributions of all workers in the time of
+  /// a batch of the fastest.
   double mean_round() const {
     std::uint64_t contributed = 0;
     double full = 0;
@@ -313,15 +313,15 @@ class Cluster {
 
     RoundTracker tracker;
     RoundDrain drain;
-    double seconds;  ///< that a mini-batch takes
+    double seconds;  ///< time of a mini-batch
     bool computing = false;
     bool ready = false;
-    std::uint64_t read = 0;         ///< the round of the model that its mini-batch is computed at
-    std::uint64_t results = 0;      ///< rounds that have ended for it
-    std::uint64_t computed = 0;     ///< mini-batches
-    std::uint64_t contributed = 0;  ///< mini-batches
+    std::uint64_t read = 0;         ///< round of the model for its mini-batch
+    std::uint64_t results = 0;      ///< rounds whose result the worker has
+    std::uint64_t computed = 0;     ///< mini-batches that the worker computed
+    std::uint64_t contributed = 0;  ///< mini-batches that the worker contributed
     double paused_at = 0;
-    bool wanted = false;  ///< a checkpoint
+    bool wanted = false;  ///< a checkpoint is requested
   };
 
   void after(double seconds, std::function<void()> event) {
@@ -380,8 +380,8 @@ class Cluster {
     }
   }
 
-  /// Nobody's contribution waits for a mini-batch, but in a drained round: there for one of a
-  /// worker that had not paused before.
+  /// Checks that no contribution waited for a mini-batch, except in a drained round: that one waits
+  /// for one mini-batch of each worker that had not paused before.
   void end_round() {
     here_ = 0;
     ++ended_;
@@ -428,10 +428,10 @@ class Cluster {
   std::deque<Worker> workers_;
   std::multimap<double, std::function<void()>> events_;
   double now_ = 0;
-  double first_at_ = 0;       ///< contribution to the round under way
-  double drained_since_ = 0;  ///< the end of the last round
-  std::size_t here_ = 0;      ///< workers that have contributed to the round under way
-  std::uint64_t ended_ = 0;   ///< rounds
+  double first_at_ = 0;       ///< time of the first contribution to the current round
+  double drained_since_ = 0;  ///< end of the last round
+  std::size_t here_ = 0;      ///< workers that have contributed to the current round
+  std::uint64_t ended_ = 0;   ///< rounds that have ended
   bool requested_in_round_ = false;
   std::uint64_t checkpoints_ = 0;
 };

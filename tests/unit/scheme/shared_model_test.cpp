@@ -1,7 +1,7 @@
-// Goal:   no concurrent addition to a shared model is lost, and there is no data race.
-// Method: threads add whole numbers to the same values and to counters of their own, whose sums
-//         float32 holds exactly; ThreadSanitizer runs it, too. Two views over one memory stand for
-//         two processes.
+// Goal:   no concurrent addition to a shared model is lost, and the code has no data race.
+// Method: threads add whole numbers to the same values and to one counter per thread; float32
+//         represents the sums exactly. The test also runs under ThreadSanitizer. Two views of one
+//         memory stand for two processes.
 
 #include "scheme/shared_model.hpp"
 

@@ -1,4 +1,4 @@
-// Goal:   step infos combine to a round with total samples and loss, the longest pause, and the
+// Goal:   step infos combine to a round with the total samples and loss, the longest pause, and the
 //         union of all requests and gradients.
 // Method: hand-made step infos.
 
@@ -58,12 +58,26 @@ TEST(GradientSets, TravelAsABitForEachTensor) {
   EXPECT_TRUE(GradientSet().packed().empty());
 }
 
-TEST(Conclude, EndsOnceEveryWorkerHasLeft) {
-  const StepInfo left{.requests = {.left = true}};
-  const StepInfo stays{.samples = 8};
-  EXPECT_FALSE(combine_step_infos({left, stays}).agreed.stop);
-  EXPECT_FALSE(combine_step_infos({stays, left}).agreed.left);
-  EXPECT_TRUE(combine_step_infos({left, left}).agreed.stop);
+TEST(Conclude, EndsOnceEveryLoopHasEnded) {
+  const StepInfo ended{.requests = {.place = WaitingPlace::end_of_loop()}};
+  const StepInfo goes_on{.samples = 8};
+  EXPECT_FALSE(combine_step_infos({ended, goes_on}).agreed.stop);
+  EXPECT_FALSE(combine_step_infos({goes_on, ended}).agreed.place);
+  EXPECT_TRUE(combine_step_infos({ended, ended}).agreed.stop);
+}
+
+TEST(Conclude, AgreesOnAPlaceOnceEveryWorkerWaitsThere) {
+  const WaitingPlace third{.number = 3, .name = 7};
+  const StepInfo waits{.requests = {.place = third}};
+  const StepInfo waited{.requests = {.place = {.number = 2, .name = 7}}};
+  const StepInfo ended{.requests = {.place = WaitingPlace::end_of_loop()}};
+  const SyncRound round = combine_step_infos({waits, waits});
+  EXPECT_EQ(round.agreed.place, third);
+  EXPECT_FALSE(round.agreed.stop);
+  for (const StepInfo& other : {StepInfo{.samples = 8}, waited, ended}) {
+    EXPECT_FALSE(combine_step_infos({waits, other}).agreed.place);
+    EXPECT_FALSE(combine_step_infos({other, waits}).agreed.place);
+  }
 }
 
 std::string refusal_of(const std::vector<StepInfo>& infos) {
@@ -111,8 +125,8 @@ TEST(WeightOfChange, IsNothingForAWorkerWithoutSamples) {
   EXPECT_DOUBLE_EQ(weight_of_change(infos, infos[1]), 0.5);
 }
 
-/// Three steps of momentum 0.5 along a gradient of 1: velocities 1, 1.5 and 1.75; then 1.875 and so
-/// on.
+/// Three steps with momentum 0.5 along a gradient of 1 have velocities 1, 1.5 and 1.75; the next
+/// one has 1.875.
 TEST(LocalProgress, CountsTheVelocityOfAConstantGradient) {
   LocalProgress plain({});
   LocalProgress heavy({.momentum = 0.5});
@@ -133,7 +147,7 @@ TEST(LocalProgress, CountsTheVelocityOfAConstantGradient) {
   EXPECT_EQ(resumed.finish_round(), 1.9375);
 }
 
-/// The steps of a round share the rate by as many as there were in the round before: by 1, 4 and 2.
+/// The rate of a step is divided by the number of steps in the round before: by 1, 4 and 2.
 TEST(LocalProgress, SharesTheRateOfARound) {
   LocalProgress progress({.shared_rate = true});
   const auto round_of = [&](int steps) {

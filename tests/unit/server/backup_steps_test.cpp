@@ -1,7 +1,8 @@
-// Goal:   a step has the first n gradients of its own and no other, waits for nobody beyond them
-//         and for no dead; every gradient is admitted or dropped, and the counts say which.
-// Method: thousands of schedules in a virtual time of their own, of workers of random speeds, some
-//         of which die, checked against a log of what came in.
+// Goal:   a step takes the first n gradients that were computed for it and no other; it waits for
+//         no further worker and for no dead one. Every gradient is admitted or dropped, and the
+//         counts agree.
+// Method: thousands of schedules in virtual time with workers of random speeds, some of which die,
+//         checked against a log of the arriving gradients.
 
 #include "server/backup_steps.hpp"
 
@@ -24,7 +25,7 @@ using Verdict = BackupAdmission::Verdict;
 
 constexpr std::uint64_t steps = 12;
 
-/// Workers of random speeds, each of which computes at the open step, or waits for the next one.
+/// Workers of random speeds; each computes for the open step, or waits for the next one.
 class Schedule {
  public:
   explicit Schedule(std::uint64_t seed)
@@ -56,7 +57,7 @@ class Schedule {
   struct Worker {
     double seconds = 0;
     bool alive = true;
-    std::uint64_t next_step = 0;  ///< the least that it has brought nothing for
+    std::uint64_t next_step = 0;  ///< first step without a gradient of this worker
     Step computes_at{0};
     std::optional<double> done_at = {};
   };
@@ -87,7 +88,7 @@ class Schedule {
               open ? Verdict::admitted : Verdict::dropped);
   }
 
-  /// A step closes when it has n gradients, or all that can still come.
+  /// Closes the step once it has n gradients, or all that can still come.
   void close_if_due() {
     const std::size_t left = alive() + static_cast<std::size_t>(std::count_if(
                                            first_.begin(), first_.end(),
@@ -118,7 +119,7 @@ class Schedule {
   std::size_t needed_;
   BackupAdmission admission_;
   double now_ = 0;
-  std::vector<Rank> first_;  ///< who brought a gradient of the open step, in the order of arrival
+  std::vector<Rank> first_;  ///< ranks with a gradient of the open step, by arrival
   std::size_t admitted_ = 0;
   std::size_t brought_ = 0;
 };
@@ -168,6 +169,20 @@ TEST(BackupAdmission, KeepsTheGradientOfOneWhoDiedAndWaitsForAllTheOthers) {
   admission.arrived(Rank{0}, Step{1});
   admission.remove(Rank{1});
   EXPECT_TRUE(admission.closes()) << "a death closes a step that waited for the dead alone";
+}
+
+TEST(BackupAdmission, WaitsForAWorkerAgainThatComesBack) {
+  BackupAdmission admission({.workers = 2, .backups = 0});
+  admission.remove(Rank{1});
+  admission.arrived(Rank{0}, Step{0});
+  EXPECT_TRUE(admission.closes());
+  admission.close();
+  admission.restore(Rank{1});
+  EXPECT_EQ(admission.arrived(Rank{1}, Step{0}), Verdict::dropped);  // it had not seen the step
+  admission.arrived(Rank{0}, Step{1});
+  EXPECT_FALSE(admission.closes());
+  EXPECT_EQ(admission.arrived(Rank{1}, Step{1}), Verdict::admitted);
+  EXPECT_TRUE(admission.closes());
 }
 
 TEST(BackupAdmission, GoesOnWhereAnotherEnded) {

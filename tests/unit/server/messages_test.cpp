@@ -1,5 +1,5 @@
-// Goal:   requests and replies arrive as they were sent, and what is none is refused.
-// Method: round trips with every field set; bytes cut short and kinds that do not exist.
+// Goal:   requests and replies arrive unchanged, and bytes that are neither are refused.
+// Method: round trips with every field set; truncated bytes and kinds that do not exist.
 
 #include "server/messages.hpp"
 

@@ -1,9 +1,9 @@
 // Goal:   a shard stays consistent when workers die: a push enters whole or not at all, and a
-//         worker that dies in the middle of a push or a pull delays no other; shards may have any
-//         sizes, and there may be any number of them.
+//         worker that dies in the middle of a push or a pull delays no other; any number of shards
+//         of any sizes works.
 // Method: servers and clients on simulated nodes, with slow links so that a death falls in the
-//         middle of a transfer; gradients of ones, so that parameters show the number of updates in
-//         them.
+//         middle of a transfer; gradients of ones, so that each parameter shows the number of its
+//         updates.
 
 #include "server/parameter_server.hpp"
 
@@ -37,10 +37,10 @@ struct Cluster {
   std::optional<DelayCompensation::Options> compensation{};
   std::string compress = "none";
   bool compress_remote = false;
-  bool takes_model = false;  ///< by each worker, at 10 s
+  bool takes_model = false;  ///< each worker takes the model at 10 s
 };
 
-/// Servers are nodes 0 to S − 1, workers follow.
+/// A run of servers, which are the nodes 0 to S − 1, and workers, which follow them.
 class ServerRun {
  public:
   using Body = std::function<void(World&, ServerClient&, Rank)>;
@@ -63,12 +63,12 @@ class ServerRun {
   NodeId worker(std::uint32_t rank) const { return NodeId{cluster_.servers + rank}; }
   void run() { simulation_.run(); }
 
-  /// Of all shards, at the end.
+  /// Returns the parameters of all shards at the end.
   const std::vector<float>& params() const { return params_; }
   const std::vector<std::uint64_t>& versions() const { return versions_; }
-  /// What the servers reported of workers, "node 1: …".
+  /// Returns the servers' reports about rejected workers, "node 1: …".
   const std::vector<std::string>& rejections() const { return rejections_; }
-  /// The parameters that workers took at the end.
+  /// Returns the parameters that workers took at the end.
   const std::vector<std::vector<float>>& taken() const { return taken_; }
 
  private:
@@ -152,7 +152,7 @@ class ServerRun {
   std::vector<std::vector<float>> taken_;
 };
 
-/// `steps` exchanges of a gradient of ones, each after `pause`.
+/// Makes `steps` exchanges of a gradient of ones, each after `pause`.
 void exchange(World& world, ServerClient& client, std::uint64_t steps, Duration pause,
               std::size_t values) {
   const std::vector<float> ones(values, 1.0F);
@@ -160,7 +160,7 @@ void exchange(World& world, ServerClient& client, std::uint64_t steps, Duration 
   for (std::uint64_t step = 1; step <= steps; ++step) {
     world.sleep_for(pause);
     client.work({.push = ones, .pull = params, .facts = {.step = step, .samples = 1}});
-    // A pull returns the model of one moment: an update is in all of its values or in none.
+    // A pull returns a consistent model: an update is in all of its values or in none.
     EXPECT_THAT(params, Each(params[0]));
   }
 }
@@ -198,7 +198,7 @@ TEST(ParameterServer, AWorkerThatDiesBeforeItTakesTheModelIsNotWaitedFor) {
 }
 
 TEST(ParameterServer, TakesCompressedPushesAndAnswersAlike) {
-  // Small whole numbers are bfloat16 themselves.
+  // bfloat16 represents small whole numbers exactly.
   const Cluster cluster{.workers = 3, .servers = 2, .values = 70'001, .compress = "bf16"};
   ServerRun run(cluster, [&](World& world, ServerClient& client, Rank rank) {
     const std::uint64_t before = world.transport().traffic().bytes_sent;
@@ -212,7 +212,7 @@ TEST(ParameterServer, TakesCompressedPushesAndAnswersAlike) {
 }
 
 TEST(ParameterServer, WhatAPullLeavesOutComesWithLaterOnes) {
-  // All of a push of 1000 values enters, a tenth at a time; all of it comes back in the same way.
+  // A push of 1000 values enters whole, a tenth at a time, and comes back in the same way.
   const Cluster cluster{.workers = 1, .servers = 1, .values = 1000, .compress = "topk:0.1"};
   ServerRun run(cluster, [&](World&, ServerClient& client, Rank) {
     std::vector<float> gradient(1000, 2.0F);
@@ -234,7 +234,7 @@ TEST(ParameterServer, GoesOnWithoutAWorkerWhosePushIsDamaged) {
       exchange(world, client, 10, 1s, cluster.values);
       return;
     }
-    const std::vector<std::byte> zeros(16 + 4 + 100);  // as long as a frame, without its head
+    const std::vector<std::byte> zeros(16 + 4 + 100);  // length of a frame, but no header
     send(world.transport(), NodeId{0}, tags::server_push, zeros, world.now() + 1s);
     const Request request{.kind = Request::Kind::work, .push = true, .step = 1, .samples = 1};
     world.transport().post(NodeId{0}, tags::server_request, encode(request));
@@ -290,7 +290,7 @@ TEST(ParameterServer, DropsTheRequestsOfNodesThatAreNotInTheJob) {
   EXPECT_THAT(run.params(), Each(-20.0F));
 }
 
-/// Ten exchanges of a gradient of ones from shared memory; all but the first hand it over.
+/// Makes ten exchanges of a gradient of ones from shared memory; all but the first pass it there.
 void exchange_in_shared_memory(World& world, ServerClient& client, std::size_t values) {
   const auto gradient = make_values(world.transport().shared_memory(), values);
   const auto pulled = make_values(world.transport().shared_memory(), values);
@@ -371,7 +371,7 @@ TEST(ParameterServer, ShardsMayBeUnequalEmptyAndLarge) {
   }
 }
 
-/// Bytes take so long that 1000 values of a push or a pull are under way for 40 ms.
+/// Returns a network on which a push or a pull of 1000 values takes 40 ms.
 sim::NetworkProfile slow_network() {
   sim::NetworkProfile network;
   network.link.bandwidth = 1e5;
@@ -403,10 +403,34 @@ TEST(ParameterServer, AWorkerThatDiesInAPullLeavesItsPushWhole) {
       exchange(world, client, 1, 0ms, cluster.values);
     }
   });
-  // Its push takes 40 ms, its pull the 40 ms after.
+  // The worker's push takes 40 ms, its pull the next 40 ms.
   run.simulation().at(TimePoint(1s + 460ms), [&] { run.simulation().kill(run.worker(1)); });
   run.run();
   EXPECT_THAT(run.params(), Each(-11.0F));
+}
+
+TEST(ParameterServer, AWorkerThatRestsHoldsNobodyUpUntilItComesBack) {
+  using Kind = ConsistencyOptions::Kind;
+  for (const Kind kind : {Kind::bounded, Kind::backup}) {
+    const Cluster cluster{.workers = 2, .servers = 2, .consistency = {.kind = kind, .slack = 0}};
+    std::vector<Duration> ends(2);
+    ServerRun run(cluster, [&](World& world, ServerClient& client, Rank rank) {
+      if (rank == Rank{1}) {
+        client.rest();
+        world.sleep_until(TimePoint(1h));
+      }
+      exchange(world, client, 20, 10ms, cluster.values);
+      ends[rank.value] = world.now().time_since_epoch();
+      client.rest();
+      world.sleep_until(TimePoint(2h));
+      exchange(world, client, 1, 0ms, cluster.values);  // both are back
+    });
+    run.run();
+    EXPECT_LT(ends[0], 1s);
+    EXPECT_GT(ends[1], 1h);
+    EXPECT_LT(ends[1], 1h + 1s);
+    EXPECT_THAT(run.rejections(), testing::IsEmpty());
+  }
 }
 
 TEST(ParameterServer, ADeathReleasesThoseWhoWaitedAtTheBound) {

@@ -6,8 +6,8 @@
 
 namespace syncopate {
 
-/// The worker whose step ends first: each has `done_at`, empty while it computes nothing. Empty
-/// where no worker computes.
+/// Returns the worker whose step ends first, or empty if no worker computes. Each worker has
+/// `done_at`, the end of its step, empty while it computes nothing.
 template <class Worker>
 std::optional<std::size_t> next_to_finish(const std::vector<Worker>& workers) {
   std::optional<std::size_t> next;

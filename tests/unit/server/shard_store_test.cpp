@@ -1,7 +1,7 @@
-// Goal:   the buffers that are saved weigh a worker by the samples that its statistics come from,
-//         also after a resume; any loss leaves a state that can be read.
-// Method: pushes of two workers, one with 300 steps and one with 3 of half the samples; pushes of
-//         large losses; counters set to -1.
+// Goal:   the saved buffers are a mean of the workers' buffers, weighted by the samples behind
+//         them, also after a resume; a state that contains any loss can be read back.
+// Method: pushes of two workers, one with 300 steps, one with 3 steps of half the samples; pushes
+//         of large losses; counters set to -1.
 
 #include "server/shard_store.hpp"
 

@@ -1,4 +1,4 @@
-// Goal:   a store with several threads holds the bits of one with one.
+// Goal:   a store with several threads has bitwise the same content as a store with one thread.
 // Method: the same random pushes (seed printed) to a store with one thread and to one with three.
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-// Goal:   the table keeps workers within the bound, holds nobody up without need, and never holds
-//         up everybody.
-// Method: thousands of schedules in a virtual time of their own, of workers of random speeds, some
-//         of which die. The staleness rule is checked against a log of the updates that came in.
+// Goal:   the table keeps workers within the bound, blocks no worker without need, and never blocks
+//         all workers.
+// Method: thousands of schedules in virtual time with workers of random speeds, some of which die.
+//         The staleness rule is checked against a log of the arriving updates.
 
 #include "server/ssp_bound.hpp"
 
@@ -25,7 +25,7 @@ using testing::IsEmpty;
 
 constexpr std::uint64_t steps = 12;
 
-/// Workers of random speeds that do `steps` steps each, as the table lets them.
+/// Workers of random speeds that do `steps` steps each; before each step the table may block them.
 class Schedule {
  public:
   explicit Schedule(std::uint64_t seed)
@@ -56,11 +56,11 @@ class Schedule {
   struct Worker {
     double seconds = 0;
     bool alive = true;
-    std::optional<double> done_at = {};  ///< of the step in hand
+    std::optional<double> done_at = {};  ///< end of the current step
   };
   static Rank rank(std::size_t worker) { return Rank{static_cast<std::uint32_t>(worker)}; }
 
-  /// True if every update of clock ≤ `clock` − slack − 1 of every live worker has come in.
+  /// Returns true if every update of clock ≤ `clock` − slack − 1 of every live worker has arrived.
   bool all_visible(std::uint64_t clock) const {
     for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
       for (std::uint64_t update = 0; update + slack_ + 1 <= clock; ++update) {
@@ -112,7 +112,7 @@ class Schedule {
   std::vector<Worker> workers_;
   SspTable table_;
   double now_ = 0;
-  std::set<std::pair<std::size_t, std::uint64_t>> updates_;  ///< that came in: worker and clock
+  std::set<std::pair<std::size_t, std::uint64_t>> updates_;  ///< arrived: worker and clock
 };
 
 TEST(SspTable, KeepsItsBoundAndBringsAllToTheEnd) {
@@ -154,6 +154,21 @@ TEST(SspTable, GoesOnWhereAnotherEnded) {
   EXPECT_THAT(table.laggards(Rank{0}), ElementsAre(Rank{1}));
   table.finished(Rank{1});
   EXPECT_TRUE(table.may_start(Rank{0}));
+}
+
+TEST(SspTable, AWorkerThatComesBackIsTheFastestOne) {
+  SspTable table({.workers = 3, .slack = 1});
+  table.remove(Rank{2});
+  for (int step = 0; step < 5; ++step) {
+    table.finished(Rank{0});
+    table.finished(Rank{1});
+  }
+  table.finished(Rank{0});
+  table.restore(Rank{2});
+  EXPECT_EQ(table.clock(Rank{2}), 6);
+  EXPECT_TRUE(table.may_start(Rank{0}));
+  table.finished(Rank{2});
+  EXPECT_THAT(table.laggards(Rank{2}), ElementsAre(Rank{1}));
 }
 
 TEST(SspTable, KnowsWhoIsThere) {

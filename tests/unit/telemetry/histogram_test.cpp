@@ -1,6 +1,7 @@
-// Goal:   counts, quantiles and means are those of the values that were added, exactly where they
-//         are small and to within 1/32 beyond; memory is bounded; a histogram survives the wire.
-// Method: random values of all sizes beside the sorted list of them; closed values at the seams.
+// Goal:   counts, quantiles and means agree with the added values, exactly for small values and
+//         within 1/32 for larger ones; memory is bounded; a histogram arrives unchanged.
+// Method: random values of all sizes are compared with their sorted list; fixed values at the
+//         borders of buckets.
 
 #include "telemetry/histogram.hpp"
 
@@ -56,7 +57,7 @@ TEST(Histogram, DividesPowersOfTwoBy32) {
   EXPECT_EQ(histogram.quantile(1), greatest);
 }
 
-/// Values of all sizes, each power of two as likely as any other.
+/// Returns values of all sizes, each power of two equally likely.
 std::vector<std::uint64_t> random_values(Random& random, std::size_t count) {
   std::vector<std::uint64_t> values;
   for (std::size_t i = 0; i < count; ++i) values.push_back(random.bits() >> random.below(64));
@@ -130,8 +131,8 @@ TEST(Histogram, RefusesPartsThatNoHistogramHas) {
   refused({.buckets = {{3, 1}, {2, 1}}, .max = 3, .sum = 5});     // descending
   refused({.buckets = {{3, 1}, {3, 1}}, .max = 3, .sum = 6});     // twice
   refused({.buckets = {{3, 0}}, .max = 3, .sum = 0});             // empty
-  refused({.buckets = {{3, 1}}, .max = 4, .sum = 3});             // not its greatest
-  refused({.buckets = {}, .max = 4, .sum = 0});                   // of none
+  refused({.buckets = {{3, 1}}, .max = 4, .sum = 3});             // `max` is not the largest value
+  refused({.buckets = {}, .max = 4, .sum = 0});                   // `max` without values
   refused({.buckets = {{3, 1}}, .max = 3, .sum = std::nan("")});  // no sum
   try {
     Histogram::from({.buckets = {{3, 1}}, .max = 4, .sum = 3});

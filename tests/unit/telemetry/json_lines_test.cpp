@@ -1,4 +1,4 @@
-// Goal:   lines appear whole, in order; appending keeps what was there; a full disk is an error.
+// Goal:   lines appear whole and in order; appending keeps earlier lines; a full disk is an error.
 // Method: files in a temporary folder, and /dev/full.
 
 #include "telemetry/json_lines.hpp"

@@ -1,5 +1,5 @@
-// Goal:   a log that cannot be opened or written is reported once and throws nothing; what can be
-//         written is.
+// Goal:   a log that cannot be opened or written is reported once and throws nothing; lines that
+//         still fit are written.
 // Method: /dev/full, a folder that does not exist, and a limit on the size of files.
 
 #include "telemetry/lenient_lines.hpp"
@@ -24,7 +24,7 @@ std::string lenient_path(const std::string& name) {
   return testing::TempDir() + "syncopate-lenient-" + name;
 }
 
-/// No file of this process grows beyond `bytes`, as on a disk that is nearly full.
+/// Limits the size of each file of this process to `bytes`; stands for a disk that is nearly full.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

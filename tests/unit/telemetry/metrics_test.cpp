@@ -1,6 +1,6 @@
-// Goal:   a metric reaches the status message and each JSON object that its row names, and combines
-//         over members as its row says; names are unique in each object.
-// Method: the table itself, a table with one more row, closed values.
+// Goal:   a metric reaches the status message and each JSON object that its row names, and is
+//         combined over members by the rule in its row; names are unique in each object.
+// Method: the table itself, a table with one more row, fixed values.
 
 #include "telemetry/metrics.hpp"
 
@@ -92,7 +92,7 @@ TEST(Metrics, AreWholeNumbersOrRealOnesByTheirUnit) {
   EXPECT_TRUE(worker.at("wait_seconds").is_number_float());
 }
 
-/// The table and one more row.
+/// Returns the table with one more row.
 std::vector<MetricSpec> with_toy_metric() {
   std::vector<MetricSpec> table(all_metrics().begin(), all_metrics().end());
   table.push_back({.unit = MetricUnit::bytes,

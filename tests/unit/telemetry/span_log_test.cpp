@@ -1,6 +1,6 @@
-// Goal:   a log of a long job stays small, and one of a process that is killed has what was
-//         written until a second before.
-// Method: many entries; a file that is read while its log lives, by a clock that the test moves.
+// Goal:   the log of a long job stays small, and the log of a killed process lacks at most the last
+//         second.
+// Method: many entries; the file is read while its log is open, with a clock that the test moves.
 
 #include "telemetry/span_log.hpp"
 

@@ -1,7 +1,7 @@
-// Goal:   control messages arrive as they were sent, and damage ends in a ProtocolError, no worse.
-// Method: each body with every field set, including fields that the protocol gets later, passes
-//         through bytes and is compared as protobuf compares it; empty and foreign bytes are
-//         refused; a seed damages good messages at random.
+// Goal:   control messages arrive unchanged, and damage causes a ProtocolError and nothing worse.
+// Method: each body with every field set, including fields that the protocol gets later, is
+//         encoded, decoded and compared by protobuf; empty and foreign bytes are refused; good
+//         messages get random damage from a seed.
 
 #include "wire/control.hpp"
 
@@ -31,7 +31,7 @@ using google::protobuf::Reflection;
 
 void fill(Message& message, int& next);
 
-/// Gives `field`, once, a value that no other field has.
+/// Gives `field` one value that no other field has.
 void fill_field(Message& message, const FieldDescriptor& field, int& next) {
   const Reflection& reflection = *message.GetReflection();
   const bool repeated = field.is_repeated();
@@ -66,8 +66,8 @@ void fill(Message& message, int& next) {
   }
 }
 
-/// The definitions of control.proto, from its compiler: what the library has of them cannot be
-/// asked for its fields.
+/// The definitions of control.proto, read with protobuf's compiler: the classes in the library
+/// have no reflection.
 class Definitions {
  public:
   Definitions() {
@@ -94,7 +94,7 @@ Definitions& definitions() {
   return read;
 }
 
-/// One message of each body, every field set.
+/// Returns one message of each body, with every field set.
 std::vector<std::unique_ptr<Message>> one_of_each(const std::string& name) {
   std::vector<std::unique_ptr<Message>> messages;
   int next = 0;
@@ -140,7 +140,7 @@ TEST(Control, RefusesAMessageWithoutABody) {
 }
 
 TEST(Control, RefusesABodyOfALaterVersion) {
-  // Field 2047, of length 1, which protobuf alone would ignore.
+  // Field 2047, of length 1; protobuf by itself would ignore it.
   const std::vector<std::byte> later{std::byte{0xfa}, std::byte{0x7f}, std::byte{1}, std::byte{0}};
   EXPECT_THROW(decode_to_coordinator(later), ProtocolError);
   EXPECT_THROW(decode_from_coordinator(later), ProtocolError);

@@ -23,7 +23,7 @@ void expect_survives_damage(const std::vector<std::byte>& good, Decode decode, s
     try {
       decode(bytes);
     } catch (const ProtocolError&) {
-      // The promised answer to damage; any other exception fails the test.
+      // ProtocolError is the documented result of damage; any other exception fails the test.
     }
   };
   for (std::size_t length = 0; length <= good.size(); ++length) {

@@ -1,7 +1,6 @@
-// Goal:   a frame's header has the documented bytes, and no other bytes pass for one.
-// Method: one header spelled out byte by byte; each field damaged on purpose, with the error's
-//         words compared; then random damage from a seed, which must end in a value or a
-//         ProtocolError.
+// Goal:   a frame's header has the documented bytes, and no other bytes are accepted as a header.
+// Method: one header written byte by byte; damage to each field, with the text of the error
+//         compared; then random damage from a seed, which must give a value or a ProtocolError.
 
 #include <gmock/gmock.h>
 

@@ -1,7 +1,7 @@
-// Goal:   the frames of the handshake arrive as they were sent; a refusal reaches its reader as an
-//         error; damage ends in a ProtocolError.
-// Method: each message passes through a whole frame, cut apart as a reader would; wrong kinds and
-//         random damage from a seed follow.
+// Goal:   the frames of the handshake arrive unchanged; the reader of a refusal gets an error;
+//         damage causes a ProtocolError.
+// Method: each message passes through a whole frame, which the test splits as a reader does; then
+//         wrong kinds and random damage from a seed.
 
 #include <gmock/gmock.h>
 

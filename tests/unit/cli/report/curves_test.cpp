@@ -1,4 +1,4 @@
-// Goal:   smoothing and bands are what their formulas say.
+// Goal:   smoothing and bands follow their formulas.
 // Method: values computed by hand.
 #include "cli/report/curves.hpp"
 
@@ -18,13 +18,14 @@ TEST(SmoothedTest, IsTheMeanOfNeighboursAndKeepsTheEnds) {
   EXPECT_EQ(one[2].y, 4);
   EXPECT_NEAR(one[3].y, 10.0 / 3, 1e-12);
   EXPECT_EQ(one[4].y, 2);
-  EXPECT_EQ(smoothed(curve, 5)[2].y, 3);  // as far as both sides go
+  EXPECT_EQ(smoothed(curve, 5)[2].y, 3);  // the window is as wide as both sides allow
   EXPECT_EQ(smoothed(curve, 0)[3].y, 7);
   EXPECT_TRUE(smoothed({}, 1).empty());
 }
 
 TEST(BandTest, IsMeanAndDeviationOnTheCommonRange) {
-  // On [1, 3]: the lines 2x and x + 4; at 1, 2, 3: means 3.5, 5, 6.5 and differences 3, 2, 1.
+  // On [1, 3] the curves are 2x and x + 4. At 1, 2 and 3 their means are 3.5, 5 and 6.5, and their
+  // differences 3, 2 and 1.
   const auto band = band_of({{{0, 0}, {3, 6}}, {{1, 5}, {5, 9}}, {}}, 3);
   ASSERT_EQ(band.size(), 3U);
   EXPECT_EQ(band[0].x, 1);

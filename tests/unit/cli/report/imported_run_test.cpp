@@ -1,6 +1,6 @@
-// Goal:   a run that went through the logs of ESync's tools is reported with its values, and
-//         without those that such logs do not have.
-// Method: a made run, exported, imported and reported; logs as ESync itself leaves them.
+// Goal:   a run that was exported to the logs of ESync's tools and imported again is reported with
+//         its values, except those that such logs do not have.
+// Method: a made-up run is exported, imported and reported; logs as ESync itself writes them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

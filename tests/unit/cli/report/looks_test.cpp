@@ -1,5 +1,5 @@
-// Goal:   a scheme looks the same in every figure, and unlike every other in it: in colour, to
-//         people with colour blindness, and in grey print.
+// Goal:   a scheme has the same look in every figure, and within a figure another look than every
+//         other scheme: in colour, for people with colour blindness, and in greyscale.
 // Method: looks of sets of labels; simulated dichromacy (Machado et al. 2009), CIE 1976 distances.
 #include "cli/report/looks.hpp"
 
@@ -30,7 +30,7 @@ Vector times(const Matrix& matrix, const Vector& vector) {
   return result;
 }
 
-/// "#RRGGBB" as linear light.
+/// Converts "#RRGGBB" to linear light.
 Vector light_of(const std::string& colour) {
   Vector light{};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -46,7 +46,7 @@ Vector lab_of(Vector light) {
   }
   Vector xyz =
       times({{{0.4339, 0.3762, 0.1899}, {0.2126, 0.7152, 0.0722}, {0.0177, 0.1095, 0.8729}}},
-            light);  // over the white point
+            light);  // relative to the white point
   for (double& value : xyz) {
     value = value > 0.008856 ? std::cbrt(value) : 7.787 * value + 16.0 / 116;
   }

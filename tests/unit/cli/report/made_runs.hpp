@@ -12,7 +12,7 @@
 
 namespace syncopate::cli {
 
-/// Run folders of known content below a temporary folder, which ends with this object.
+/// Makes run folders of known content below a temporary folder, and removes them at its end.
 class MadeRuns {
  public:
   struct Options {
@@ -22,10 +22,10 @@ class MadeRuns {
     std::string network = "mlp";
     std::string cluster = "clusters/mixed.toml";
     std::string more = {};  ///< lines of config.toml
-    double seconds = 1;     ///< between two evaluations
+    double seconds = 1;     ///< time between two evaluations
     std::vector<double> accuracies = {0.2, 0.6, 0.8};
     double throughput = 1000;
-    double communicate = 0.05;  ///< seconds of a round
+    double communicate = 0.05;  ///< seconds of communication in a round
   };
 
   MadeRuns() {
@@ -109,7 +109,8 @@ class MadeRuns {
         {"evaluations", evaluations(options)}};
   }
 
-  /// Rounds of one second. Worker 0 computes 0.25 s of each and waits for 0.7 s.
+  /// Returns a worker's log with rounds of one second. Worker 0 computes for 0.25 s of each and
+  /// waits for 0.7 s.
   static std::string worker(int rank, double communicate) {
     std::string lines;
     for (int round = 1; round <= 5; ++round) {

@@ -1,4 +1,5 @@
-// Goal:   tables survive LaTeX and HTML, and figures of one page keep apart.
+// Goal:   special characters are escaped in LaTeX and HTML tables, and the identifiers of several
+//         figures on one page do not clash.
 // Method: every special character; closed texts.
 #include "cli/report/markup.hpp"
 

@@ -1,6 +1,6 @@
-// Goal:   each figure has its axes, its legend and one curve or bar a scheme, as a script and as
-//         drawn; a time line shows what the logs say.
-// Method: the scripts of made runs; gnuplot's own SVG, read as text.
+// Goal:   each figure has its axes, its legend and one curve or bar per scheme, in the script and
+//         in the drawing; a time line shows the contents of the logs.
+// Method: the test compares the scripts of made-up runs, and reads gnuplot's SVG as text.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ std::size_t count_in(const std::string& text, const std::string& what) {
   return count;
 }
 
-/// Two seeds of ssgd, one of esync at half its time, both on one cluster.
+/// Makes runs on one cluster: two seeds of ssgd, and one of esync that takes half the time.
 std::vector<Setting> two_schemes(MadeRuns& made, const std::string& cluster = "mixed.toml") {
   return study_of(
       read_runs(
@@ -70,7 +70,7 @@ TEST(AccuracyPlotTest, HasACurveAndALegendForEachSchemeAndABandOverSeeds) {
                     HasSubstr("title 'esync'"), HasSubstr("first 0.6 to graph 1")));
   EXPECT_EQ(count_in(plot->drawing, "with linespoints"), 2U);
   EXPECT_EQ(count_in(plot->drawing, "with filledcurves"), 1U);
-  // esync: 0.2, the mean of three values, 0.8.
+  // The points of esync: 0.2, the mean of three values, 0.8.
   EXPECT_THAT(plot->data, HasSubstr("$line1 << END\n0.5 0.2 0.2 0.2\n1 0.533333 "));
   const auto samples = accuracy_plot(settings[0], Progress::samples);
   EXPECT_THAT(samples->drawing, HasSubstr("set xlabel 'samples (thousands)'"));
@@ -128,12 +128,12 @@ TEST(BarPlotsTest, HaveABarForEachSchemeWithItsFigure) {
   EXPECT_THAT(plots[0].drawing,
               AllOf(HasSubstr("'throughput (samples/s)'"), HasSubstr("('ssgd' 0, 'esync' 1)")));
   EXPECT_THAT(plots[1].data, HasSubstr("\n2 0 2 2 \"2\" 0x686868 2 2\n1 1 1 1 \"1\" "));
-  // 0.8 and 0.9, and 0.8 of a single seed.
+  // ssgd has 0.8 and 0.9, esync has 0.8 with its single seed.
   EXPECT_THAT(plots[2].data,
               HasSubstr("\n0.85 0 0.779289 0.920711 \"0.8500 ± 0.0707\" 0x686868 0.920711 0.85\n"
                         "0.8 1 0.8 0.8 \"0.8000\" 0x0072B2 0.8 0.8\n"));
   EXPECT_THAT(plots[2].drawing, HasSubstr("set xtics 0,0.2,1\n"));
-  // 8 MB and 4 MB over 4,000 samples; the latter part is hatched.
+  // 8 MB and 4 MB over 4,000 samples; the second part of the bar is hatched.
   EXPECT_THAT(plots[3].data, HasSubstr("\n3 0 3 3 \"3\" 0x686868 3 2\n"));
   EXPECT_THAT(plots[4].data, HasSubstr("\n5 0 5 5 \"5 %\" "));
   EXPECT_THAT(plots[5].drawing, AllOf(HasSubstr("('0 gpu' 0, '1 cpu' 1)"),
@@ -170,7 +170,8 @@ TEST(BarPlotsTest, HaveLogarithmicTimesWhereTheyDifferTwentyTimes) {
     return plots[1].drawing;
   };
   EXPECT_THAT(drawing("near", 0.11), HasSubstr("set xrange [0:2.25714]"));
-  // 0.09 s and 2 s: from the decade below, with room for the texts behind the longest bar.
+  // For 0.09 s and 2 s the axis begins at the decade below, and ends behind the label of the
+  // longest bar.
   EXPECT_THAT(drawing("far", 0.045), AllOf(HasSubstr("set logscale x 10\nset xrange [0.01:3.95"),
                                            HasSubstr("1:2:(0.01):1")));
 }
@@ -178,7 +179,7 @@ TEST(BarPlotsTest, HaveLogarithmicTimesWhereTheyDifferTwentyTimes) {
 TEST(HeterogeneityPlotTest, HasASpeedUpOfEachSchemeForEachRatio) {
   MadeRuns made;
   std::vector<Setting> settings = two_schemes(made, "ratio-4.toml");
-  EXPECT_TRUE(heterogeneity_plots(settings).empty());  // one ratio is no curve
+  EXPECT_TRUE(heterogeneity_plots(settings).empty());  // a single ratio gives no curve
   settings.push_back(two_schemes(made, "ratio-16.toml")[0]);
   const auto plots = heterogeneity_plots(settings);
   ASSERT_EQ(plots.size(), 1U);
@@ -219,7 +220,7 @@ TEST(TimeLineTest, ShowsWhatFastWorkersDoDuringAStepOfTheSlowest) {
   const auto line = middle_round({fast, slow});
   ASSERT_TRUE(line);
   EXPECT_EQ(line->seconds, 4);
-  ASSERT_EQ(line->slices.size(), 5U);  // four of the fast one, shortened to their seconds
+  ASSERT_EQ(line->slices.size(), 5U);  // four of the fast worker, shortened to their seconds
   EXPECT_EQ(line->slices[0].end, 1);
   EXPECT_EQ(line->slices[4].end, 4);
 }
@@ -242,7 +243,7 @@ TEST(TimeLineTest, OfAResumedRunHasTheSumsOfItsNewProcess) {
 TEST(TimeLineTest, DrawsNarrowSlicesWithoutBorderAndPattern) {
   MadeRuns made;
   const auto settings = two_schemes(made);
-  // Of 1 s: 50 ms of communication are wide.
+  // In a round of 1 s, 50 ms of communication are wide enough to be drawn.
   EXPECT_THAT(timeline_plot(settings[0])->drawing,
               AllOf(HasSubstr("$panel0_1 using"), Not(HasSubstr("_narrow"))));
   const auto fast = study_of(read_runs({made.add("narrow", {.communicate = 0.005})}), {});
@@ -286,7 +287,7 @@ TEST(DrawTest, DrawsTheElementsOfEachFigure) {
   EXPECT_THAT(svg("accuracy-time"),
               AllOf(HasSubstr(">training time (s)<"), HasSubstr(">test accuracy<"),
                     HasSubstr(">ssgd (2 seeds)<"), HasSubstr(">esync<")));
-  EXPECT_EQ(count_in(svg("accuracy-time"), "<title>gnuplot_plot_"), 3U);  // with a band
+  EXPECT_EQ(count_in(svg("accuracy-time"), "<title>gnuplot_plot_"), 3U);  // two curves and a band
   EXPECT_THAT(svg("throughput"), AllOf(HasSubstr(">throughput (samples/s)<"), HasSubstr(">ssgd<"),
                                        HasSubstr(">esync<"), HasSubstr(">1,000<")));
   EXPECT_THAT(svg("computing-time"),
@@ -304,7 +305,7 @@ TEST(DrawTest, DrawsTheElementsOfEachFigure) {
   EXPECT_EQ(count_in(page, "<svg"), 2 * 9U + 1U);
 }
 
-/// A text of an SVG, as wide as a wide font sets it.
+/// The box of a text in an SVG, with the width that it has in a wide font.
 struct TextBox {
   std::string text;
   double left = 0;
@@ -339,7 +340,7 @@ std::vector<TextBox> texts_of(const std::string& svg) {
   return boxes;
 }
 
-/// Texts of a figure that overlap another or its edges, in words.
+/// Describes the texts of a figure that overlap another text or the edges of the figure.
 std::vector<std::string> collisions_in(const std::string& svg) {
   static const std::regex size(R"x(viewBox="0 0 (\d+) (\d+)")x");
   std::smatch found;
@@ -364,7 +365,8 @@ std::vector<std::string> collisions_in(const std::string& svg) {
   return collisions;
 }
 
-/// Two runs of each of `schemes` schemes with long names; every third scheme misses the target.
+/// Makes two runs of each of `schemes` schemes with long names; every third scheme misses the
+/// target.
 std::vector<Setting> long_names(MadeRuns& made, std::size_t schemes) {
   std::vector<fs::path> runs;
   for (std::size_t i = 0; i < schemes; ++i) {

@@ -1,5 +1,5 @@
-// Goal:   a paper's figures stand beside ours on its cluster, and on no other.
-// Method: made runs on a cluster of that name; a reference of two figures.
+// Goal:   a report shows a paper's figures beside ours for the paper's cluster, and for no other.
+// Method: made-up runs on a cluster of that name; a reference with two figures.
 #include "cli/report/published.hpp"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ TEST(PublishedTest, StandsBesideTheSameSchemeOnTheSameCluster) {
   EXPECT_THAT(
       rows, Contains(ElementsAre("esync", "speed-up over ssgd", "2 to 27 (other networks)", "2")));
   EXPECT_THAT(rows, Contains(ElementsAre("ssgd", "throughput", "45 samples/s", "1000 samples/s")));
-  // 8 MB over 4,000 samples, 1,000 samples a second.
+  // 8 MB over 4,000 samples, at 1,000 samples per second.
   EXPECT_THAT(rows, Contains(ElementsAre("esync", "traffic", "21 MB/s", "3 MB/s")));
   EXPECT_THAT(rows,
               Contains(ElementsAre("esync", "computing time ratio", "37 to 42 %", "25 to 90 %")));

@@ -1,5 +1,5 @@
-// Goal:   a report says the same in each format, and how each unusual run was read.
-// Method: made runs, one of them crashed.
+// Goal:   a report has the same content in each format, and says how it treated each unusual run.
+// Method: made-up runs, one of which has crashed.
 #include "cli/report/report.hpp"
 
 #include <gmock/gmock.h>

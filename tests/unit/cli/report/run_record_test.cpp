@@ -1,6 +1,6 @@
-// Goal:   a run folder is read whatever its state: ended, running, crashed, damaged, of another
-//         version; and a folder that is no run is refused in one line.
-// Method: folders of known content, from which parts are taken away.
+// Goal:   a run folder can be read in every state: ended, running, crashed, damaged, or written by
+//         another version; a folder that is not a run folder is refused in one line.
+// Method: folders of known content, from which the test removes parts.
 #include "cli/report/run_record.hpp"
 
 #include <fcntl.h>
@@ -137,7 +137,7 @@ TEST(RunListTest, AFolderHasItsNameHoweverItIsSpelt) {
 TEST(RunListTest, AComparisonStandsForItsCountedRuns) {
   MadeRuns made;
   made.add("runs/ssgd-seed1");
-  made.add("runs/ssgd-lr0.1-seed0");  // tried a learning rate
+  made.add("runs/ssgd-lr0.1-seed0");  // a run that only tried a learning rate
   made.add("runs/ssgd-fast-seed1", {.cluster = "/elsewhere/fast.toml"});
   write_file(made.root() / "comparison.json",
              R"({"agreement": {"cluster": "clusters/mixed.toml"}, "target_accuracy": 0.7,
@@ -165,7 +165,7 @@ TEST(RunListTest, ADivergedRunOfAComparisonHasNoFolder) {
   EXPECT_EQ(runs[1].state, "diverged");
   EXPECT_EQ(runs[1].seed, 2U);
   const auto settings = study_of(runs, {});
-  ASSERT_EQ(settings.size(), 1U);  // one clock, that of the comparison
+  ASSERT_EQ(settings.size(), 1U);  // all have the clock of the comparison
   EXPECT_FALSE(settings[0].virtual_time);
   ASSERT_EQ(settings[0].groups.size(), 1U);
   EXPECT_EQ(settings[0].groups[0].figures.runs, 2U);

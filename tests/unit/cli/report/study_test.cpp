@@ -1,6 +1,6 @@
-// Goal:   runs that differ by their seeds are one group, labels name their differences, and a
-//         target is found where none is given.
-// Method: made run folders.
+// Goal:   runs that differ only in their seeds form one group, labels name the differences of
+//         groups, and a target accuracy is chosen if none is given.
+// Method: made-up run folders.
 #include "cli/report/study.hpp"
 
 #include <gmock/gmock.h>
@@ -78,9 +78,9 @@ TEST(StudyTest, TakesTheHighestTargetThatAllReach) {
         {});
     return settings[0].target;
   };
-  EXPECT_EQ(target({0.9, 0.9}), 0.6);  // the other group confirms no more
+  EXPECT_EQ(target({0.9, 0.9}), 0.6);  // the other group confirms only 0.6
   EXPECT_EQ(target({0.3, 0.32, 0.31}), 0.3);
-  EXPECT_EQ(target({}), 0.6);  // never tested
+  EXPECT_EQ(target({}), 0.6);  // the other group was never tested
 }
 
 TEST(StudyTest, TakesATargetThatHasAMedianTime) {
@@ -96,7 +96,7 @@ TEST(StudyTest, TakesATargetThatHasAMedianTime) {
   EXPECT_EQ(study_of(read_runs(three), {})[0].target, 0.9);
 }
 
-/// As `import` writes it.
+/// Makes a run folder as `syncopate import` writes it.
 std::filesystem::path imported(MadeRuns& made, const std::string& name, const std::string& more) {
   const auto folder = made.add(name, {.scheme = "esync", .more = more});
   auto summary = nlohmann::ordered_json::parse(read_file(folder / "summary.json"));

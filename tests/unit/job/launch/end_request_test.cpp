@@ -1,5 +1,5 @@
 // Goal:   a coordinator names the user or the process that has requested the end of its job.
-// Method: processes that send each other the signals, and pipes.
+// Method: processes send each other signals and report through pipes.
 
 #include "base/end_request.hpp"
 
@@ -16,7 +16,8 @@
 namespace syncopate {
 namespace {
 
-/// What a process says of its requester once `request` was called with its number.
+/// Forks a coordinator and calls `request` with its process id. Returns what the coordinator says
+/// about the requester.
 std::string requester_after(const std::function<void(pid_t)>& request) {
   std::array<int, 2> pipe{};
   EXPECT_EQ(::pipe(pipe.data()), 0);

@@ -1,6 +1,6 @@
-// Goal:   the environment makes numeric libraries fast on this processor, and keeps the variables
-//         of the user.
-// Method: texts of /proc/cpuinfo of several processors; variables with names of this test.
+// Goal:   the environment of a job makes numeric libraries fast on this processor, and keeps the
+//         variables that the user has set.
+// Method: contents of /proc/cpuinfo on several processors; variables with names of this test.
 #include "job/launch/environment.hpp"
 
 #include <gmock/gmock.h>

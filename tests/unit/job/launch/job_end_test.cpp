@@ -1,5 +1,6 @@
 // Goal:   a job ends once, by the right action, with the exit status of its outcome.
-// Method: each relevant order of ends and requests, as calls; wait statuses in the form of Linux.
+// Method: calls in each relevant order of ends and requests, with wait statuses as Linux reports
+//         them.
 #include "job/launch/job_end.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@ namespace {
 
 using Action = JobEnd::Action;
 
-/// The wait status of a process that returned `status`.
+/// Returns the wait status of a process that returned `status`.
 constexpr int exited(int status) {
   return status << 8;
 }
@@ -40,7 +41,7 @@ TEST(JobEndTest, SucceedsWhenAllDo) {
 TEST(JobEndTest, NamesTheFailureOfTheProcessThatHasLeftFirst) {
   JobEnd end(all_needed(4), {}, true);
   for (const std::size_t process : {1, 2, 3}) {
-    end.left(process);  // a job that is a success
+    end.left(process);  // leaves an earlier job, which was a success
   }
   end.left(3);
   end.left(1);

@@ -1,6 +1,6 @@
 // Goal:   a process that joins a job keeps the options of its own machine, and refuses a job that
-//         contradicts the other options.
-// Method: configurations and options as typed, through `config_of_joiner`.
+//         contradicts its other options.
+// Method: configurations, and options as a user types them, are passed to `config_of_joiner`.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

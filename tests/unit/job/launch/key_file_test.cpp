@@ -1,4 +1,5 @@
-// Goal:   a job that was started without a key has one that only its user can read, while it runs.
+// Goal:   a job that was started without a key has a key file while it runs, which only its user
+//         can read.
 // Method: key files in a temporary folder.
 #include "job/launch/key_file.hpp"
 

@@ -1,6 +1,6 @@
 // Goal:   a process finds its launcher, its rank, the number of ranks, and the MPI library that the
 //         launcher supports. It finds no launcher in any other environment.
-// Method: the environments of the launchers of Debian 12, as maps.
+// Method: maps with the environments that the launchers of Debian 12 set.
 
 #include "job/launch/launcher.hpp"
 
@@ -97,7 +97,7 @@ TEST(Launcher, OnSeveralHostsIsRefusedAtOnceWhereItSaysSo) {
   EXPECT_THAT(refusal(joined(open_mpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}})),
               HasSubstr("3 of 5 ranks"));
   EXPECT_THAT(refusal(joined(hydra, {{"MPI_LOCALNRANKS", "2"}})), HasSubstr("2 of 4 ranks"));
-  // Several of Slurm's nodes may be one host.
+  // Several Slurm nodes may be on one host.
   EXPECT_EQ(refusal(joined(slurm, {{"SLURM_STEP_TASKS_PER_NODE", "2(x2)"}})), "");
 }
 

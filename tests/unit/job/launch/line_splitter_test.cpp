@@ -1,6 +1,6 @@
-// Goal:   the lines do not depend on how their bytes arrive; of those that are overwritten some
-//         pass, and memory is bounded.
-// Method: a text that is split at every offset; a clock of the test.
+// Goal:   the lines do not depend on how their bytes arrive; of lines that are overwritten only
+//         some are passed on, and memory is bounded.
+// Method: a text that is split at every offset; a clock that the test advances.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST(LineSplitterTest, GivesALineThatIsOverwrittenEveryTenSeconds) {
   EXPECT_THAT(lines, ElementsAre("0 of 25", "10 of 25", "20 of 25", "25 of 25", "next", "last"));
 }
 
-/// The lines of a text that comes within ten seconds, wherever it is cut.
+/// Returns the lines of a text that arrives within ten seconds in two pieces, cut at `cut`.
 std::vector<std::string> lines_at_once(const std::string& text, std::size_t cut) {
   std::vector<std::string> lines;
   LineSplitter splitter([&](std::string_view line) { lines.emplace_back(line); },
@@ -58,7 +58,7 @@ std::vector<std::string> lines_at_once(const std::string& text, std::size_t cut)
   return lines;
 }
 
-/// What tqdm 4.67 writes for a `trange(2)` within another one.
+/// The output of tqdm 4.67 for a `trange(2)` within another one.
 const std::string nested_bars =
     "\repochs 0/2\n\rsteps 0/2\x1b[A\n\rsteps 1/2\x1b[A\n\rsteps 2/2\x1b[A\n\r         \x1b[A"
     "\repochs 1/2\n\rsteps 0/2\x1b[A\n\rsteps 1/2\x1b[A\n\rsteps 2/2\x1b[A\n\r         \x1b[A"
@@ -85,7 +85,7 @@ TEST(LineSplitterTest, KeepsTheLastLineOfABarThatStaysBelowAnotherOne) {
 }
 
 TEST(LineSplitterTest, KeepsTextBetweenBarsBelowEachOther) {
-  // `tqdm.write("text")` wipes out both bars, writes, and draws them again.
+  // `tqdm.write("text")` clears both bars, writes the text, and draws the bars again.
   const std::string text =
       "\repochs 1/2\n\rsteps 0/2\x1b[A\r          \r\n\r         \r\x1b[Atext\n"
       "\repochs 1/2\n\rsteps 1/2\x1b[A\x1b[0;1mbold\n";

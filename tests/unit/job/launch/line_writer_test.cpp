@@ -1,8 +1,8 @@
-// Goal:   a reader that is away never holds a writer: lines wait for it in order, those that are
-//         only offered are dropped, memory stays bounded, and a reader that has gone raises no
-//         signal.
-// Method: pipes that the test does not read until they are full; what it reads then is compared,
-//         line by line, with what was written.
+// Goal:   a reader that does not read never blocks the writer: lines are kept for it in order,
+//         lines that are only offered are dropped, memory stays bounded, and a closed pipe raises
+//         no signal.
+// Method: the test does not read from pipes until they are full, and then compares the lines that
+//         it reads with those that were written.
 
 #include "job/launch/line_writer.hpp"
 
@@ -23,7 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::SizeIs;
 
-/// The lines that are in the pipe now.
+/// Reads the lines that are in the pipe now.
 std::vector<std::string> read_lines(int descriptor) {
   std::vector<std::string> lines;
   LineSplitter splitter([&](std::string_view line) { lines.emplace_back(line); });
@@ -42,7 +42,7 @@ TEST(LineWriter, KeepsEveryLineForAReaderThatReturns) {
   const Pipe pipe = make_pipe();
   LineWriter writer(pipe.write.get());
   for (std::size_t i = 0; i < 1000; ++i) {
-    writer.write(numbered(i) + "\n");  // 300 kB; a pipe holds 64
+    writer.write(numbered(i) + "\n");  // 300 kB in all; a pipe holds 64 kB
   }
   EXPECT_TRUE(writer.is_behind());
   EXPECT_FALSE(writer.finish(0s));

@@ -1,6 +1,6 @@
-// Goal:   the options of programs with a loop of their own: which there are, that the command line
-//         and the program do not contradict each other, and the job that follows from them.
-// Method: options as text; the messages of refusals.
+// Goal:   programs with a loop of their own have the documented options; contradictions between
+//         command line and program are refused; the configuration of the job follows from both.
+// Method: options as text; the test compares configurations and error messages.
 #include "job/launch/loop_config.hpp"
 
 #include <gmock/gmock.h>
@@ -80,7 +80,7 @@ TEST(LoopConfigTest, RefusesAsTheCommandLineDoes) {
               HasSubstr("scheme ssgd has no parameter server"));
 }
 
-/// A mini-batch of nbssgd is a step; the steps of the other schemes are whole batches.
+/// A step of nbssgd is a mini-batch; a step of the other schemes is a whole batch.
 TEST(LoopConfigTest, DividesTheBatchAsTheSchemeDoes) {
   const auto step = [](const char* scheme) {
     return samples_of_loop_step(loop_config({{"scheme", scheme}, {"batch-size", "32"}}, 2), 32);

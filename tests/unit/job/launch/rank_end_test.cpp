@@ -1,7 +1,7 @@
-// Goal:   where several ranks refuse their input, rank 0 reports the error first. A rank with its
-//         own error reports it with its number. Only MPICH's launcher gets a request to end the
-//         other ranks.
-// Method: bodies that throw, without a wait; a pair of sockets instead of the launcher.
+// Goal:   if several ranks refuse their input, rank 0 reports the error first, without a prefix;
+//         another rank reports an error of its own with its number. Only MPICH's launcher gets a
+//         request to end the other ranks.
+// Method: bodies that throw, without a wait; a pair of sockets in place of the launcher.
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>
@@ -35,8 +35,8 @@ Ended refused_by(std::uint32_t rank) {
   return {status, GetCapturedStderr()};
 }
 
-/// The text that the launcher of that environment reads; `PMI_FD` names its socket unless
-/// `environment` sets it.
+/// Ends all ranks and returns the text that the launcher of this environment receives. `PMI_FD`
+/// names its socket unless `environment` sets it.
 std::string read_by_launcher(Variables environment) {
   std::array<int, 2> ends{};
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);

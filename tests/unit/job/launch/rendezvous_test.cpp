@@ -1,5 +1,5 @@
 // Goal:   ranks of one host find the address that rank 0 published, and no other.
-// Method: one folder with addresses from this process and from one that has ended.
+// Method: a folder with addresses from this process and from one that has ended.
 
 #include "job/launch/rendezvous.hpp"
 

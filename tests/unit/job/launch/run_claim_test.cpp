@@ -1,5 +1,5 @@
 // Goal:   each run has its own folder with the configuration that repeats the run. The folder is
-//         removed when the run never began. One job at a time writes it.
+//         removed if the run never began. Only one job at a time writes to it.
 // Method: claims in a temporary folder; processes that hold its lock.
 #include "job/launch/run_claim.hpp"
 
@@ -111,7 +111,7 @@ TEST_F(RunClaimTest, TakesNoFolderOfAnotherUserWithLinks) {
   const fs::path folder = root_ / "runs" / "one";
   fs::create_directories(folder / "workers");
   fs::create_symlink(root_ / "elsewhere", folder / "workers" / "0.jsonl");
-  RunClaim(request(true)).keep();  // one's own links are
+  RunClaim(request(true)).keep();  // accepts links in a folder of this user
   fs::remove(folder / "config.toml");
   if (::chown(folder.c_str(), 65534, 65534) != 0) {
     GTEST_SKIP() << "this user cannot give a folder away";
@@ -151,7 +151,8 @@ TEST_F(RunClaimTest, SaysThatTheWriterOfAFolderHasEnded) {
   }
 }
 
-/// A resumed run of 9 epochs goes on from round 4 or is refused; `keeps`: it has begun.
+/// Resumes a run to 9 epochs. The run goes on from round 4, or its claim ends before that; with
+/// `keeps` it has begun.
 class ResumedClaimTest : public RunClaimTest {
  protected:
   ResumedClaimTest() {
@@ -211,8 +212,8 @@ TEST_F(RunClaimTest, RefusesAFolderThatAnotherJobWrites) {
   EXPECT_TRUE(fs::exists(root_ / "runs" / "one" / "config.toml")) << "the first job's";
 }
 
-/// As after `kill -9` of the process that has started a job: a child of it holds the lock, and ends
-/// soon.
+/// After `kill -9` of the process that has started a job, a child may still hold the lock for a
+/// short time.
 TEST_F(RunClaimTest, WaitsForTheLastProcessOfAJobThatWasKilled) {
   RunClaim(request(true)).keep();
   const pid_t first = ::fork();
@@ -260,7 +261,7 @@ JoinRequest joiner(Role role) {
   return request;
 }
 
-/// This process works in a folder while this lives.
+/// Changes the working directory of this process until the end of the scope.
 class WorkingFolder {
  public:
   explicit WorkingFolder(const fs::path& folder) : before_(fs::current_path()) {

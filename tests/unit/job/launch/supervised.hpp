@@ -48,7 +48,7 @@ inline int wait_for_the_end() {
   }
 }
 
-/// The first `count` ends.
+/// Waits for the first `count` ends of programs and returns them.
 inline std::vector<ProgramEnd> ends_of(ProgramEnds& ends, std::size_t count) {
   std::vector<ProgramEnd> taken;
   while (taken.size() < count) {
@@ -79,7 +79,7 @@ class SupervisorTest : public testing::Test {
 
   Supervisor::Options options_;
   Recorder recorder_;
-  int events_;  ///< where the coordinator writes its events
+  int events_;  ///< the descriptor to which the coordinator writes its events
 
  private:
   std::vector<Descriptor> alone_;

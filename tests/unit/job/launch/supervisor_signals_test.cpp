@@ -1,6 +1,7 @@
-// Goal:   the supervisor passes on requests for the end of a job, first to programs that handle
-//         them, and ends a job that does not answer.
-// Method: real processes with small bodies that wait for each other through pipes, never for time.
+// Goal:   the supervisor forwards requests to end a job, first to programs that handle them, and
+//         ends a job that does not answer.
+// Method: real processes with small bodies that wait for each other through pipes, never for a
+//         fixed time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -66,7 +67,7 @@ TEST_F(SupervisorTest, SaysOnceThatTheCoordinatorIsStoppedAndByWhatItGoesOn) {
   EXPECT_EQ(recorder_.notices.size(), 1U);
 }
 
-/// Waits for SIGTERM by a handler.
+/// Handles SIGTERM and waits for it.
 int wait_for_termination() {
   static volatile std::sig_atomic_t terminated = 0;
   sigset_t masked;
@@ -92,7 +93,8 @@ TEST_F(SupervisorTest, GivesSigtermToProgramsThatHandleItBeforeItAsksTheCoordina
     return ends_of(ends, 2).size() == 2 ? 0 : 1;
   });
   add("worker 0", wait_for_termination);
-  // Behind a shell without a handler, and with a child that has inherited one.
+  // The program is the child of a process without a handler, and has a child that inherited its
+  // own.
   add("worker 1", [] {
     const pid_t program = ::fork();
     if (program > 0) {
@@ -107,7 +109,7 @@ TEST_F(SupervisorTest, GivesSigtermToProgramsThatHandleItBeforeItAsksTheCoordina
     return status;
   });
   recorder_.on_output = [handlers = 0]() mutable {
-    if (++handlers == 3) {  // what is said behind it comes later
+    if (++handlers == 3) {  // all three processes have a handler
       ::kill(::getpid(), SIGTERM);
     }
   };
@@ -175,7 +177,7 @@ TEST(PassOverNextRequests, LetsOneOfEachKindGoByAndNoSecond) {
   ::signal(SIGHUP, SIG_IGN);
   {
     const SignalInbox inbox;
-    ::kill(::getpid(), SIGINT);  // not taken any more
+    ::kill(::getpid(), SIGINT);  // remains pending, since the inbox ends without taking it
     pass_over_next_requests();
   }
   EXPECT_EQ(handler(SIGINT), SIG_DFL) << "it has come";
@@ -187,7 +189,7 @@ TEST(PassOverNextRequests, LetsOneOfEachKindGoByAndNoSecond) {
 }
 
 TEST_F(SupervisorTest, KillsAllAtTheSecondInterrupt) {
-  // Two kinds of signals: two of one kind, sent before the first is taken, arrive as one.
+  // Uses two different signals, since two equal signals may arrive as one.
   recorder_.on_event = [signal = SIGTERM]() mutable {
     ::kill(::getpid(), std::exchange(signal, SIGINT));
   };

@@ -1,7 +1,7 @@
 // Goal:   the supervisor starts the processes of a job, passes on their output and ends them, as
 //         described in `src/job/launch/supervisor.hpp`.
-// Method: real processes with small bodies that wait for each other through pipes, never for time.
-//         tests/process/ covers a terminal and a killed supervisor.
+// Method: real processes with small bodies that wait for each other through pipes, never for a
+//         fixed time. tests/process/ covers a terminal and a killed supervisor.
 #include "job/launch/supervisor.hpp"
 
 #include <fcntl.h>
@@ -131,7 +131,7 @@ TEST_F(SupervisorTest, LetsProgramsGoOnAfterTheJobHasEndedWell) {
     say(events_, "{\"event\":\"finished\"}\n");
     return ends_of(ends, 1)
         .front()
-        .wait_status;  // killed before it, had the end of the job counted
+        .wait_status;  // shows a kill if the end of the job had ended the program
   });
   add("worker 0", [&] {
     char byte = 0;
@@ -170,7 +170,7 @@ TEST_F(SupervisorTest, StartsALostProcessAgainUntilItStays) {
   });
   add("evaluator", [&] {
     say(starts.write.get(), "1");
-    int count = 0;  // the starts so far
+    int count = 0;  // number of starts so far
     ::ioctl(starts.read.get(), FIONREAD, &count);
     std::printf("start %d\n", count);
     std::fflush(stdout);
@@ -200,7 +200,7 @@ TEST_F(SupervisorTest, HoldsUpNoEndForAProcessThatIsToBeStartedAgain) {
   options_.restart_delays = {std::chrono::hours(1)};
   add("coordinator", [&] {
     char byte = 0;
-    return ::read(dead.read.get(), &byte, 1) == 0 ? 0 : 1;  // once the evaluator has ended
+    return ::read(dead.read.get(), &byte, 1) == 0 ? 0 : 1;  // the evaluator has ended
   });
   add("evaluator", [] { return ::kill(::getpid(), SIGKILL); });
   options_.children[1].may_be_lost = true;
@@ -234,7 +234,7 @@ TEST_F(SupervisorTest, EndsAProcessThatWasStartedAgainWithItsCoordinator) {
   EXPECT_EQ(run().exit_status, 0);
 }
 
-/// While this lives, this process can open no more descriptors.
+/// Prevents this process from opening more descriptors until the end of the scope.
 class NoMoreDescriptors {
  public:
   NoMoreDescriptors() {
@@ -251,11 +251,11 @@ class NoMoreDescriptors {
   NoMoreDescriptors& operator=(const NoMoreDescriptors&) = delete;
 
  private:
-  /// `poll` takes no more descriptors than the limit.
+  /// Minimum of the limit: `poll` accepts at most as many descriptors as the limit allows.
   static constexpr int enough_to_poll = 64;
 
   rlimit before_{};
-  std::vector<Descriptor> taken_;  ///< all numbers below the limit
+  std::vector<Descriptor> taken_;  ///< occupy all numbers below the limit
 };
 
 TEST_F(SupervisorTest, GoesOnWithoutAProcessThatCannotBeStartedAgain) {

@@ -1,6 +1,6 @@
 // Goal:   no deadline of a process passes while the process is suspended.
-// Method: a forked process with a world of its own is stopped for longer than its deadline, and
-//         continued; it reports the time by its own clock, and how a wait ended that had begun
+// Method: a forked process with its own world is stopped for longer than its deadline and then
+//         continued; it reports the time on its clock, and the result of a wait that had begun
 //         before.
 
 #include <fcntl.h>
@@ -24,7 +24,8 @@ struct Outcome {
   bool notified = false;
 };
 
-/// Waits for `go` beside a task that waits for an event with a deadline, and notifies that task.
+/// Starts a task that waits for an event with a deadline, waits for `go`, and then notifies the
+/// task. Returns the elapsed time and whether the task was notified.
 Outcome wait_through_suspension(int ready, int go) {
   RealWorld world(nullptr);
   const auto event = world.make_event();

@@ -151,7 +151,7 @@ TEST(ConfigFileTest, SaysWhereAndWhatIsWrong) {
   EXPECT_THAT(refusal_of("seed = \n"), Not(HasSubstr("\n")));
 }
 
-/// Configurations whose every field may hold anything that the field allows.
+/// Draws configurations in which each field has any value that the field allows.
 class RandomConfig {
  public:
   explicit RandomConfig(std::uint64_t seed) : random_(seed) {}
@@ -195,7 +195,7 @@ class RandomConfig {
     return std::max({random_.uniform() * most, field.limits.least, 1e-300});
   }
 
-  /// A text with letters that need escapes.
+  /// Returns a random path with characters that need escapes.
   std::string path() {
     constexpr std::string_view letters = "ab /\\\"'\t#=\n[]";
     std::string text = "é";

@@ -1,6 +1,6 @@
-// Goal:   an option that the job does not read is refused. A list with one entry for each worker
-//         has the right length.
-// Method: each option under configurations that read it and under others.
+// Goal:   an option that the job does not read is refused. A list with one entry per worker must
+//         have the right length.
+// Method: each option in configurations that read it and in configurations that do not.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST(OptimizerOptionsTest, AreRefusedWhereNoRuleReadsThem) {
   EXPECT_THAT(read_by("momentum"), ElementsAre("momentum", "nesterov"));
 }
 
-/// The options of a scheme that follow from others are still open where given ones are checked.
+/// When the given options are checked, options of a scheme that follow from others are not yet set.
 TEST(OptimizerOptionsTest, AreTakenByEveryScheme) {
   for (const SchemeSpec* const scheme : all_schemes()) {
     TrainConfig config;

@@ -1,5 +1,5 @@
-// Goal:   a job plan follows from the configuration: the smallest step, the speed of an emulated
-//         device, the share of the data of a worker, and the settings of server and pacer.
+// Goal:   a job plan computes from the configuration the smallest step, the speed of emulated
+//         devices, each worker's share of the data, and the settings of server and pacer.
 // Method: one configuration for each way to divide batches; closed values.
 
 #include "job/spec/job_plan.hpp"
@@ -25,7 +25,7 @@ TrainConfig config_of(const std::string& scheme) {
   return config;
 }
 
-/// One device has three quarters of the total speed.
+/// Writes a cluster file in which one device has three quarters of the total speed.
 fs::path unequal_cluster() {
   fs::path path = fs::path(testing::TempDir()) / "syncopate-job-plan.toml";
   write_file(path,
@@ -144,7 +144,7 @@ TEST(JobPlan, GivesThePacerTheMarginThatIsAskedFor) {
   EXPECT_EQ(JobPlan(config).pacing(0)->margin, std::chrono::milliseconds(500));
 }
 
-/// Three classes of 6, 2 and 2 samples: the second worker has two of them.
+/// The classes have 6, 2 and 2 samples; the second worker has two of the classes.
 TEST(JobPlan, KnowsAWorkersShareOfTheData) {
   const ImageSet train{.shape = {}, .pixels = {}, .labels = {0, 0, 0, 0, 0, 0, 1, 1, 2, 2}};
   TrainConfig config = config_of("esync");

@@ -1,5 +1,5 @@
-// Goal:   a user's own network in a file is named by its path, is distinguished from another file
-//         by its content, and is refused where it cannot be one.
+// Goal:   a user's own network is given by the path of its file, is distinguished from another file
+//         by its content, and is refused if the file cannot be a network.
 // Method: files of a few bytes; options as on the command line and in a configuration file.
 #include "job/spec/network_file.hpp"
 

@@ -1,8 +1,8 @@
 // Goal:   every numeric option of a job has a sensible range, so that no accepted number overflows
-//         a sum, a product or a conversion, and refuses all others in one line.
-// Method: all fields of `train`, those of schemes included, without a list of names; the ends of
-//         each range, and numbers that users and fuzzers have typed. Combinations that are too
-//         large although each number is not.
+//         a sum, a product or a conversion; other numbers are refused in one line.
+// Method: all fields of `train`, including those of schemes, with the ends of each range and with
+//         numbers that users and fuzzers have typed; combinations of numbers that are too large
+//         only together.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -76,7 +76,7 @@ TEST(OptionRanges, RefuseWhatIsBeyondThem) {
   }
 }
 
-/// 2^32 − 1 is a seed like any other, and a float32 holds a rate of that size.
+/// 2^32 − 1 is a valid seed, and a float32 can represent a rate of that size.
 TEST(OptionRanges, AreNarrowForAllButSeedsAndRates) {
   std::vector<std::string> wide;
   for (const Field* field : numeric_fields()) {
@@ -115,7 +115,7 @@ TEST(OptionRanges, HoldInFilesToo) {
   }
 }
 
-/// The text may be that of a coordinator: a joiner parses it before it knows the job.
+/// The text may come from a coordinator: a joining process parses it before it knows the job.
 TEST(ParseConfig, RefusesATextThatWouldExhaustTheStack) {
   std::string deep;
   for (int level = 0; level < 40'000; ++level) {

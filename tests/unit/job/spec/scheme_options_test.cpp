@@ -80,7 +80,7 @@ TEST(CheckConfig, AButterflyHasAPowerOfTwoOfWorkers) {
   EXPECT_EQ(refusal([&] { check_config(config); }),
             "aggregate butterfly needs a power of two of workers, found 6; choose binary-blocks, "
             "which takes any number, or auto");
-  config.scheme = "asgd";  // whose workers do not synchronize
+  config.scheme = "asgd";  // its workers do not synchronize
   EXPECT_NO_THROW(check_config(config));
 }
 

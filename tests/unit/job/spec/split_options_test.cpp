@@ -1,4 +1,5 @@
-// Goal:   the split of the data sets the defaults of other options, and contradictions are refused.
+// Goal:   the split of the data determines the defaults of other options, and contradictions are
+//         refused.
 // Method: examples of each rule, read from TOML.
 
 #include <gmock/gmock.h>
@@ -30,7 +31,7 @@ TEST(ResolveConfig, AWorkerWeighsItsDataWherePartsDiffer) {
   EXPECT_EQ(value_of(esync, "drift-correction"), "scaffold");
   EXPECT_EQ(value_of(esync, "local-rate"), "round");
   EXPECT_EQ(value_of(esync, "overlap"), "off");
-  EXPECT_EQ(esync.optimizer, Optimizer::sgd);  // whose momentum is one over rounds
+  EXPECT_EQ(esync.optimizer, Optimizer::sgd);  // momentum applies to rounds
   EXPECT_EQ(value_of(esync, "outer-optimizer"), "momentum");
   EXPECT_EQ(value_of(esync, "outer-momentum"), "0.8");
   EXPECT_EQ(value_of(esync, "global-lr"), "1");
