@@ -1,4 +1,4 @@
-"""The suites of sums over ranks: ours beside MPI, Gloo and torch.distributed."""
+"""The suites of sums over ranks: Syncopate, MPI, Gloo and torch.distributed."""
 import statistics
 
 from measuring import Contestant, comparison, interleave, speed, table
@@ -101,14 +101,14 @@ def summed(programs, ours, ranks, seconds):
 
 
 def figures(results):
-    """The seconds as microseconds."""
+    """Returns the seconds as microseconds."""
     found = {f"µs, {size_text(size)}": 1e6 * result["median_seconds"] for size, result in results.items()}
     found.update({f"µs of CPU, {size_text(size)}": 1e6 * result["cpu_seconds"] for size, result in results.items()})
     return found
 
 
 def times_table(results, what, own, theirs):
-    """A line for each size. The last column: how much faster our fastest is than theirs."""
+    """Returns a table with a line for each size. The last column: how much faster our fastest is than theirs."""
     rows = []
     for size in SIZES:
         times = {name: values[f"{what}, {size_text(size)}"] for name, values in results.items()}

@@ -1,4 +1,4 @@
-"""Process groups of torch.distributed over one backend or the other."""
+"""Process groups of torch.distributed over the backend of Syncopate or over Gloo."""
 from torch import distributed
 
 

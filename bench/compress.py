@@ -15,7 +15,7 @@ OPTIMIZERS = ("sgd", "momentum")
 
 
 def steps(programs, hosts, codec):
-    """Steps per second of two workers, one on each host, and the megabytes that a worker sends in a step."""
+    """Returns the steps per second of two workers, one on each host, and the megabytes that a worker sends in a step."""
     workers = []
     for rank, host in enumerate(hosts):
         own = f"10.84.0.{rank + 1}:0"
@@ -36,7 +36,8 @@ def steps(programs, hosts, codec):
 
 
 def accuracy(programs, codec, optimizer):
-    """Accuracy of LeNet-5 on Fashion-MNIST after some epochs of ssgd with five workers: real gradients in virtual time."""
+    """Returns the accuracy of LeNet-5 on Fashion-MNIST after some epochs of ssgd with five workers: real gradients in
+    virtual time."""
     runs = [
         programs.job(
             ["--scheme", "ssgd", "--network", "lenet5", "--cluster", ROOT / "clusters/ratio-1.toml", "--virtual-time",

@@ -1,4 +1,4 @@
-// One worker of ssgd with compressed gradients. The suite `compress` starts one on each host:
+// A worker of ssgd with compressed gradients. The suite `compress` starts one on each host:
 //
 //   compress_rank INDEX RANKS COORDINATOR OWN-ADDRESS NETWORK BATCH COMPRESS STEPS
 //

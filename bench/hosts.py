@@ -1,4 +1,4 @@
-"""Two hosts of this machine: network namespaces with a link between them. Needs root."""
+"""Makes two hosts on this machine: network namespaces with a link between them. Needs root."""
 import contextlib
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ NIC = "nic"
 
 
 class Host:
-    """A network namespace. A process that waits for the end of its input keeps it."""
+    """A network namespace. It exists as long as a process in it, which waits for the end of its input."""
 
     def __init__(self, number):
         self.address = f"10.84.0.{number}"
@@ -24,12 +24,12 @@ class Host:
         subprocess.run(self.words(*command), check=True)
 
     def end(self):
-        self.process.communicate()  # the end of its input
+        self.process.communicate()  # ends the input of the process, and so the process
 
 
 @contextlib.contextmanager
 def two_hosts(rate, burst):
-    """Two hosts, joined by a link of that rate each way, in the words of `tc tbf`."""
+    """Makes two hosts and a link between them; rate (each way) and burst are written as for `tc tbf`."""
     missing = [program for program in ("ip", "tc", "unshare", "nsenter") if not shutil.which(program)]
     if missing:
         raise SystemExit(f"{', '.join(missing)} is missing; script/bootstrap --bench installs the packages")

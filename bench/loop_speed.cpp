@@ -1,5 +1,6 @@
-// The loop of examples/dist_mnist over random images, for run.py: images per second of all workers,
-// or, alone, of the wrapped optimizer beside the same loop without it.
+// Runs the loop of examples/dist_mnist over random images, for run.py. It measures images per
+// second of all workers or, in a single worker, the time of a step with and without the wrapped
+// optimizer.
 #include <torch/torch.h>
 
 #include <CLI/CLI.hpp>
@@ -14,9 +15,9 @@
 
 namespace {
 
-constexpr std::int64_t batch_size = 64;  // of each worker
+constexpr std::int64_t batch_size = 64;  // per worker
 constexpr int warm_up_steps = 5;
-constexpr int turn_steps = 50;  // of a loop before the other one has its turn
+constexpr int turn_steps = 50;  // steps of one loop before the turn of the other
 
 struct Net : torch::nn::Module {
   torch::Tensor forward(torch::Tensor x) {
@@ -69,7 +70,7 @@ void run_with_others(double seconds) {
   };
   step();
   print({{"event", "first_step"}, {"rank", job.rank()}});
-  // All take as many steps as worker 0 finds right.
+  // All workers take the number of steps that fills `seconds` on worker 0.
   std::vector<std::int64_t> steps{std::max<std::int64_t>(
       1, static_cast<std::int64_t>(seconds * warm_up_steps / seconds_of(warm_up_steps, step)))};
   job.broadcast(steps);
@@ -81,7 +82,7 @@ void run_with_others(double seconds) {
   }
 }
 
-/// Both loops have turns, so that both meet the same machine.
+/// Runs the two loops in turn, so that a slow phase of the machine affects both.
 void run_alone(double seconds) {
   auto job = syncopate::init();
   torch::manual_seed(1);

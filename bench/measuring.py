@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 @dataclasses.dataclass
 class Contestant:
-    """One side of a comparison. `measure()` runs it once and gives its figures by name."""
+    """One side of a comparison. `measure()` runs it once and returns its figures by name."""
 
     name: str
     measure: object
@@ -20,7 +20,7 @@ class Contestant:
 
 def interleave(contestants, rounds, say=print):
     """Runs all contestants in turn, `rounds` times, so that a temporary slowdown of the machine
-    affects all of them. Gives {contestant: {figure: [values]}}."""
+    affects all of them. Returns {contestant: {figure: [values]}}."""
     results = {contestant.name: {} for contestant in contestants}
     for number in range(1, rounds + 1):
         for contestant in contestants:
@@ -33,7 +33,7 @@ def interleave(contestants, rounds, say=print):
 
 
 def short(value):
-    """The number with three significant digits and grouped thousands."""
+    """Returns the number with three significant digits and grouped thousands."""
     if value == 0:
         return "0"
     digits = max(0, 2 - len(str(int(abs(value)))) + 1)
@@ -41,13 +41,13 @@ def short(value):
 
 
 def with_spread(values):
-    """The median, and the least and greatest value where there are several."""
+    """Returns the median, with the minimum and maximum if there are several values."""
     middle = short(statistics.median(values))
     return middle if len(values) == 1 else f"{middle} ({short(min(values))} to {short(max(values))})"
 
 
 def table(header, rows):
-    """A Markdown table; all columns but the first to the right."""
+    """Returns a Markdown table; all columns but the first are aligned to the right."""
     marks = ["---"] + ["---:"] * (len(header) - 1)
     return "\n".join("| " + " | ".join(row) + " |" for row in [header, marks, *rows])
 
@@ -57,7 +57,7 @@ def speed(result):
 
 
 def comparison(results, figure, baseline=None):
-    """A table of one figure of every contestant, relative to the contestant `baseline`."""
+    """Returns a table of one figure of every contestant, relative to the contestant `baseline`."""
     header = ["", figure] + (["relative"] if baseline else [])
     rows = []
     for name, figures in results.items():
@@ -77,7 +77,7 @@ def cpu():
 
 
 def commit():
-    """The commit that is measured, marked where files differ from it."""
+    """Returns the measured commit, with a mark if files differ from it."""
 
     def git(*arguments):
         # Git reads another user's repository only where this option allows it.
@@ -92,7 +92,7 @@ def commit():
 
 
 def heading(title, command):
-    """The opening of a page of results: command, machine, commit and date."""
+    """Returns the head of a page of results: command, machine, commit and date."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return "\n".join(
         [

@@ -1,4 +1,4 @@
-"""The suite of the mpi transport: beside shm, tcp, and MPI without Syncopate."""
+"""The suite of the mpi transport, compared with shm, tcp, and MPI without Syncopate."""
 import statistics
 
 from allreduce import size_text, spread_text
@@ -40,12 +40,12 @@ def sides(programs, options, launcher, raw, ranks):
 
 
 def by_size(results):
-    """The seconds as microseconds."""
+    """Returns the seconds as microseconds."""
     return {size_text(result["bytes"]): 1e6 * result["median_seconds"] for result in results}
 
 
 def own_beside_raw(results):
-    """A line for each size. The last column: the overhead of MPI's allreduce inside Syncopate."""
+    """Returns a table with a line for each size. The last column: the overhead of MPI's allreduce inside Syncopate."""
     rows = []
     for size in map(size_text, SIZES):
         medians = {name: statistics.median(values[size]) for name, values in results.items()}

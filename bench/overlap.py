@@ -30,7 +30,7 @@ def overlap(programs, options):
 
 
 def trained(programs, hosts, way, options):
-    """What worker 0 prints."""
+    """Returns the figures that worker 0 prints."""
     command = [programs.python, HERE / "unequal_scripts.py", *way, "--network", "resnet18-v1", "--seconds", options.seconds,
                "--slowdown", 0]  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
@@ -48,7 +48,7 @@ def trained(programs, hosts, way, options):
 
 
 def place_of(rank, hosts):
-    """The variables by which a worker finds the other one."""
+    """Returns the environment variables by which a worker finds the other one."""
     return {
         "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": hosts[0].address,
         "MASTER_PORT": "29500", "GLOO_SOCKET_IFNAME": NIC, "SYNCOPATE_UNENCRYPTED": "1",

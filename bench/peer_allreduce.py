@@ -16,14 +16,14 @@ from torch import distributed, multiprocessing
 
 
 def greatest(numbers):
-    """The maximum of each element over all ranks."""
+    """Returns the maximum of each element over all ranks."""
     everybodys = torch.tensor(numbers, dtype=torch.float64)
     distributed.all_reduce(everybodys, distributed.ReduceOp.MAX)
     return everybodys.tolist()
 
 
 def run(values, rounds):
-    """Seconds of each round on this rank."""
+    """Returns the seconds of each round on this rank."""
     seconds = []
     for _ in range(rounds):
         distributed.barrier()

@@ -2,8 +2,9 @@
 """The peer of `syncopate train --scheme ssgd`: PyTorch's DistributedDataParallel over Gloo, on loopback.
 
 With --json it prints a line when all processes have done their first step, and a line of figures at
-its end. With --backend alone each process has a group of its own, so DistributedDataParallel does all but communicate: what
-a backend that costs nothing would reach. With --backend none the processes train without DistributedDataParallel.
+its end. With --backend alone each process is in a group of one, so DistributedDataParallel does everything except
+communication: the speed that a backend without any cost would reach. With --backend none the processes train without
+DistributedDataParallel.
 """
 import argparse
 import json
@@ -53,7 +54,7 @@ def distributed_parallel(network, options):
 
 
 def agreed_steps(seconds_per_step, seconds):
-    """The number of steps that fill `seconds` on rank 0. All processes must run the same number."""
+    """Returns the number of steps that fill `seconds` on rank 0. All processes must run the same number."""
     steps = torch.tensor([max(1, round(seconds / seconds_per_step))])
     distributed.broadcast(steps, 0)
     return int(steps)

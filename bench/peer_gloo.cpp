@@ -1,4 +1,4 @@
-// The peer of `syncopate bench allreduce`: Gloo over TCP on loopback, by each of its algorithms.
+// The peer of `syncopate bench allreduce`: Gloo over TCP on loopback, with each of its algorithms.
 //
 //     peer_gloo RANKS SECONDS BYTES,... FOLDER
 //
@@ -56,7 +56,7 @@ class Contexts {
   int ranks_;
   gloo::rendezvous::FileStore store_;
   std::shared_ptr<gloo::transport::Device> device_;
-  std::vector<Context> made_;  // until the end of the process: taking them down may hang as well
+  std::vector<Context> made_;  // kept to the end of the process: destruction may hang, too
 };
 
 peer::Library library_of(const Context& context) {

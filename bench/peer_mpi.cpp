@@ -1,5 +1,5 @@
-// The peer of `syncopate bench allreduce`: MPI_Allreduce, in place, of the MPI library that this
-// program is compiled with (Open MPI or MPICH).
+// The peer of `syncopate bench allreduce`: MPI_Allreduce, in place, with the MPI library with which
+// this program is compiled (Open MPI or MPICH).
 //
 //     mpirun -n 4 peer_mpi 0.5 1000,44700000
 //

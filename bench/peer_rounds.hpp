@@ -1,8 +1,8 @@
 #pragma once
 
-// Measures the allreduce of a peer by the rules of `syncopate bench allreduce`. Every round begins
-// with a barrier and takes as long as its slowest rank. Warm-up rounds fill a tenth of the time.
-// The result of the first round is checked.
+// Measures the allreduce of a peer in the same way as `syncopate bench allreduce`. Each round
+// begins with a barrier and takes as long as its slowest rank. Warm-up rounds fill a tenth of the
+// time. The result of the first round is checked.
 
 #include <sys/resource.h>
 
@@ -32,7 +32,7 @@ struct Library {
 
 struct Effort {
   std::vector<std::size_t> bytes;
-  double seconds = 0.5;  ///< of each size
+  double seconds = 0.5;  ///< time for each size
 };
 
 /// Parses a list such as "1000,44700000".
@@ -67,14 +67,14 @@ inline std::vector<double> run(const Library& library, const std::function<void(
   return seconds;
 }
 
-/// The maximum of `number` over all ranks, the same on every rank.
+/// Returns the maximum of `number` over all ranks, the same on every rank.
 inline double agreed(const Library& library, double number) {
   std::vector<double> numbers{number};
   library.greatest(numbers);
   return numbers.front();
 }
 
-/// The number of rounds that fill `seconds` on the slowest rank.
+/// Returns the number of rounds that fill `seconds` on the slowest rank.
 inline std::uint64_t warm_up(const Library& library, const std::function<void()>& sum,
                              double seconds) {
   constexpr double most = 100'000;

@@ -60,7 +60,7 @@ PEERS = {"numpy": numpy_steps, "sub_": subtract_steps, "optim": optimizer_steps}
 
 
 def measure(steps, repetitions):
-    """Median seconds of a step, by rule; the rules take turns."""
+    """Returns the median seconds of a step, by rule; the rules take turns."""
     seconds = {rule: [] for rule in steps}
     for step in steps.values():
         step()

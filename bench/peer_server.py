@@ -18,7 +18,7 @@ WARM_UP = 5
 
 
 def serve(options, values):
-    """One shard: applies each gradient as it comes, and answers it."""
+    """Runs one shard: applies each gradient when it arrives, and replies with the parameters."""
     params = torch.zeros(values)
     gradients = {worker: torch.zeros(values) for worker in workers_of(options)}
     answers = {worker: torch.zeros(values) for worker in workers_of(options)}
@@ -41,7 +41,7 @@ def serve(options, values):
 
 
 def work(options, sizes):
-    """Pushes and pulls; the seconds of each exchange."""
+    """Pushes and pulls; returns the seconds of each exchange."""
     gradients = [torch.full((size,), 1e-3) for size in sizes]
     params = [torch.zeros(size) for size in sizes]
     seconds = []

@@ -13,8 +13,8 @@ TCP_ONLY = ["--mca", "btl", "tcp,self"]
 
 
 class Peers:
-    """Each peer measures sums of vectors of `sizes` bytes for about `seconds` in all, and gives its results
-    by size. A peer in C++ is compiled at its first use, into a folder of the build."""
+    """Each peer measures sums of vectors of `sizes` bytes for about `seconds` in all, and returns its
+    results by size. A peer in C++ is compiled at its first use, into a folder of the build."""
 
     def __init__(self, build, python, environment):
         self.folder = pathlib.Path(build) / "peers"
@@ -35,7 +35,7 @@ class Peers:
         )
 
     def gloo(self, ranks, sizes, seconds):
-        """Gloo's results, by the fastest of four algorithms for each size."""
+        """Returns Gloo's results, with the fastest of four algorithms for each size."""
         program = self.compiled("peer_gloo.cpp", "g++", "-lgloo")
         with tempfile.TemporaryDirectory(prefix="syncopate-gloo-") as folder:
             results = self.run([program, ranks, seconds / len(sizes) / 4, listed(sizes), folder], seconds)
@@ -63,7 +63,7 @@ class Peers:
         return program
 
     def run(self, command, seconds):
-        """The results that a peer prints. Gloo hangs now and then while it connects: one retry."""
+        """Returns the results that a peer prints. Tries twice, since Gloo sometimes hangs while it connects."""
         words = [str(word) for word in command]
         limit = 60 + 10 * seconds
         try:
@@ -75,7 +75,7 @@ class Peers:
 
 
 def run_group(words, environment, limit):
-    """The output of the program. All of its processes end with this call."""
+    """Runs a program and returns its output. All of its processes end with this call."""
     with subprocess.Popen(
         words, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as program:
@@ -94,5 +94,5 @@ def listed(sizes):
 
 
 def by_size(results):
-    """The last of several results of one size."""
+    """Returns the results by size; of several results of one size the last one counts."""
     return {result["bytes"]: result for result in results}

@@ -11,13 +11,13 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 WARM_UP_ROUNDS = 5
 
-# Where `script/build --torch pip` puts what it builds, and the torch that it builds with.
+# The folder into which `script/build --torch pip` builds, and the torch that it uses.
 PIP_BUILD = HERE.parent / "build/release-pip"
 PIP_PYTHON = HERE.parent / "build/torch-pip-venv/bin/python"
 
 
 def resident_bytes(pid):
-    """The most memory that a process has had resident so far; None when it has ended."""
+    """Returns the peak resident memory of a process so far; None once it has ended."""
     try:
         status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -29,8 +29,8 @@ def resident_bytes(pid):
 class Programs:
     """The locations of the programs, and the environment that all of them share.
 
-    The environment names the processor for OpenBLAS, as `syncopate` does by itself. Without it OpenBLAS
-    takes new processors for old ones, which would slow the peers down.
+    The environment names the processor for OpenBLAS, as `syncopate` does by itself. Otherwise OpenBLAS
+    selects the kernels of an old processor on new ones, which would slow the peers down.
     """
 
     def __init__(self, build, python):
@@ -42,14 +42,14 @@ class Programs:
         self.environment.update(blas_core(pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")))
 
     def of_pip(self):
-        """The same programs with PyPI's torch, as `script/build --torch pip` leaves them."""
+        """Returns the same programs with PyPI's torch, as built by `script/build --torch pip`."""
         return Programs(PIP_BUILD, PIP_PYTHON)
 
     def libtorch_version(self):
         return self.last_json([self.bin / "syncopate", "version", "--json"])["libtorch"]
 
     def last_json(self, command, as_installed=False, settings=None):
-        """Runs a program to its end; its last line is a JSON object. settings: further environment variables."""
+        """Runs a program to its end; returns its last line, a JSON object. settings: further environment variables."""
         environment = {**self.environment, **(settings or {})}
         if as_installed:
             environment.pop("OPENBLAS_CORETYPE", None)
@@ -59,18 +59,18 @@ class Programs:
         return json.loads(done.stdout.splitlines()[-1])
 
     def bench(self, benchmark, *options, launcher=()):
-        """The results of a benchmark of `syncopate bench`; `launcher`, if any, starts its ranks."""
+        """Returns the results of a benchmark of `syncopate bench`; `launcher`, if any, starts its ranks."""
         command = [*launcher, self.bin / "syncopate", "bench", benchmark, "--json", *options]
         return self.last_json(command)["results"]
 
     def replica(self, network, seconds, batch=64, *options):
-        """Syncopate's replica alone in a process."""
+        """Measures a replica of Syncopate in a process without a job."""
         results = self.bench("step", "--network", network, "--seconds", seconds, "--batch-size", batch, *options)
         step = next(result for result in results if result["part"] == "step")
         return {"images_per_second": step["samples_per_second"], "peak_resident_bytes": step["peak_resident_bytes"]}
 
     def pytorch(self, network, seconds, as_installed=False, batch=64):
-        """The same network in PyTorch."""
+        """Measures the same network in PyTorch."""
         script = HERE / "torch_local.py"
         return self.last_json(
             [self.python, script, "--network", network, "--seconds", seconds, "--batch-size", batch, "--json"],
@@ -85,12 +85,12 @@ class Programs:
         ]  # fmt: skip
 
     def ddp(self, network, processes, seconds, backend="gloo", keeps_memory=False):
-        """PyTorch's DistributedDataParallel. keeps_memory: with the settings of malloc that jobs of Syncopate have."""
+        """Measures PyTorch's DistributedDataParallel. keeps_memory: with the malloc settings of Syncopate's jobs."""
         settings = {"MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**30)} if keeps_memory else {}
         return self.last_json(self.ddp_command(network, processes, seconds, backend), settings=settings)
 
     def ddp_first_step(self, network, processes):
-        """Seconds from the command to the end of the first step of all processes."""
+        """Returns the seconds from the command to the end of the first step of all processes."""
         begun = time.monotonic()
         command = [str(word) for word in self.ddp_command(network, processes, 0.1)]
         with subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True) as program:
@@ -106,14 +106,14 @@ class Programs:
                 "--", self.bin / "loop_speed", "--seconds", seconds]  # fmt: skip
 
     def loops(self, workers, seconds):
-        """A program's own loop as the workers of one job."""
+        """Measures programs with a loop of their own as the workers of one job."""
         done = subprocess.run([str(word) for word in self.loops_command(workers, seconds)], env=self.environment,
                               capture_output=True, text=True, check=True)  # fmt: skip
         return json.loads(re.search(r"\{\"images_per_second.*\}", done.stderr)[0])
 
     def two_workers(self, way, network, seconds, slowdown):
-        """Two workers of a script, of which the second sleeps `slowdown` times as long as it computes: "ddp",
-        "none" without any synchronization, or the scheme of five calls."""
+        """Measures two workers of a script; the second sleeps `slowdown` times as long as it computes. way: "ddp",
+        "none" (no synchronization), or the scheme of the script with five calls."""
         words = ["--network", network, "--seconds", seconds, "--slowdown", slowdown]
         script = HERE / "unequal_scripts.py"
         if way in ("ddp", "none"):
@@ -125,7 +125,7 @@ class Programs:
         return json.loads(re.search(r"\{\"images_per_second.*\}", done.stderr)[0])
 
     def loops_first_step(self, workers):
-        """Seconds from the command to the end of the first step of all workers."""
+        """Returns the seconds from the command to the end of the first step of all workers."""
         begun = time.monotonic()
         command = [str(word) for word in self.loops_command(workers, 0.1)]
         with subprocess.Popen(command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -139,20 +139,20 @@ class Programs:
         return elapsed
 
     def loop_overhead(self, seconds):
-        """A step of a program by itself, with the wrapper over a step without it, less 1."""
+        """Returns the relative overhead of the wrapped optimizer in a step of a single worker."""
         steps = self.last_json([self.bin / "loop_speed", "--alone", "--seconds", seconds])
         return steps["wrapped_step_seconds"] / steps["plain_step_seconds"] - 1
 
     def python_alone(self, what, *options):
-        """What the Python module costs a script that runs by itself."""
+        """Measures the cost of the Python module in a script that runs as a single worker."""
         return self.last_json([self.python, HERE / "python_alone.py", what, *options])
 
     def simulator(self):
-        """Small messages between 64 simulated nodes."""
+        """Measures small messages between 64 simulated nodes."""
         return self.last_json([self.bin / "simulator_bench", "--repetitions", 1, "--json"])
 
     def rules(self):
-        """A step of each update rule of a server: GB/s by rule."""
+        """Returns the GB/s of a step, by update rule of a server."""
         mark = "update "
         return {
             result["kernel"].removeprefix(mark): 1e-9 * result["bytes_per_second"]
@@ -161,16 +161,16 @@ class Programs:
         }
 
     def peer_rules(self, peer):
-        """The same steps by NumPy or PyTorch, for the rules that `peer` has."""
+        """Returns the same for NumPy or PyTorch, for the rules that `peer` has."""
         script = HERE / "peer_rules.py"
         return self.last_json([self.python, script, "--peer", peer, "--json"])["gigabytes_per_second"]
 
     def peer_server(self, options):
-        """The same with torch.distributed."""
+        """Measures the exchange with a parameter server in torch.distributed."""
         return self.last_json([self.python, HERE / "peer_server.py", *options])
 
     def job(self, options):
-        """Runs `syncopate train` to its end, tested every epoch; its summary."""
+        """Runs `syncopate train` to its end, with a test in every epoch; returns its summary."""
         with tempfile.TemporaryDirectory(prefix="syncopate-bench-") as folder:
             return self.last_json(
                 [
@@ -190,7 +190,7 @@ class Programs:
 
 
 class TrainingRun:
-    """One run of `syncopate train`: its figures, from its events and from the system."""
+    """One run of `syncopate train`, with figures from its events and from the system."""
 
     def __init__(self, command, environment):
         self.first_step_seconds = None
@@ -218,7 +218,7 @@ class TrainingRun:
 
     @property
     def images_per_second(self):
-        """The speed between the first status after the warm-up and the last; the peers skip their warm-up, too."""
+        """Returns the speed from the first status after the warm-up to the last; the peers skip a warm-up, too."""
         warm = [status for status in self._statuses if status["round"] >= WARM_UP_ROUNDS]
         if len(warm) < 2:
             raise RuntimeError("the run was too short to have a speed; give it more --seconds")
@@ -227,18 +227,18 @@ class TrainingRun:
 
     @property
     def worker_resident_bytes(self):
-        """The resident memory of the worker that had the most."""
+        """Returns the peak resident memory of the worker with the highest peak."""
         return max(self.resident.values())
 
 
 def processor_flags(cpuinfo):
-    """The instruction sets that the text of /proc/cpuinfo names."""
+    """Returns the instruction sets that the text of /proc/cpuinfo names."""
     found = re.search(r"^flags\s*:(.*)$", cpuinfo, re.MULTILINE)
     return set(found[1].split()) if found else set()
 
 
 def blas_core(cpuinfo):
-    """The variables that select OpenBLAS kernels for this processor, as in src/job/launch/environment.cpp."""
+    """Returns the variables that select OpenBLAS kernels for this processor, as in src/job/launch/environment.cpp."""
     flags = processor_flags(cpuinfo)
     if {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"} <= flags:
         return {"OPENBLAS_CORETYPE": "SKYLAKEX"}
@@ -246,5 +246,5 @@ def blas_core(cpuinfo):
 
 
 def debian_python():
-    """The interpreter that Debian's python3-torch belongs to."""
+    """Returns the interpreter for which Debian's python3-torch is installed."""
     return shutil.which("python3", path="/usr/bin") or "python3"

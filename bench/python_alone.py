@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What the Python module costs a script that runs by itself. Prints a line of JSON.
+"""Measures the cost of the Python module in a script that runs as a single worker. Prints a line of JSON.
 
     python_alone.py import             seconds in which a new interpreter imports torch, and torch with syncopate_torch
     python_alone.py step --seconds 10  seconds of a step of LeNet-5, with the optimizer of torch.optim and with ours
@@ -13,20 +13,20 @@ import sys
 import tempfile
 import time
 
-# Seconds of the imports alone: an interpreter starts, and the system loads libraries, before the clock runs.
+# Measures only the imports: the clock runs after the interpreter has started and the system has loaded its libraries.
 TIMED_IMPORT = "import time; begun = time.perf_counter(); import {}; print(time.perf_counter() - begun)"
 BLOCK = 5  # steps of one kind before those of the other; the first two blocks of each do not count
 
 
 def seconds_of(modules, bytecode):
-    """bytecode: a folder for it, which an installed package brings."""
+    """Returns the seconds of an import. bytecode: the folder for bytecode, which an installed package already has."""
     command = [sys.executable, "-X", f"pycache_prefix={bytecode}", "-c", TIMED_IMPORT.format(modules)]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment).stdout)
 
 
 def imports(options):
-    """Medians over interleaved interpreters; the first of each compiles and reads what the others find."""
+    """Returns medians over interleaved interpreters; the first of each kind compiles and reads files for the others."""
     seconds = {"torch": [], "torch, syncopate_torch": []}
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as bytecode:
@@ -38,7 +38,7 @@ def imports(options):
 
 
 def steps(options):
-    """Medians over steps; two networks of equal parameters take turns, block by block."""
+    """Returns medians over steps; two networks of equal parameters take turns, block by block."""
     import torch
 
     import syncopate_torch as syncopate

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Injects faults into running jobs and writes bench/results/SUITE.md: which of them were survived or rightly reported.
+"""Injects faults into running jobs and writes bench/results/SUITE.md: which faults the jobs survived or reported correctly.
 
 suites:
   pauses   random sets of a job's processes are suspended for a random time; the job must go on
@@ -29,24 +29,24 @@ sys.path.append(str(measuring.ROOT / "tests/process"))
 import threads  # noqa: E402  (stops single threads)
 
 SCHEMES = ["ssgd", "nbssgd", "asgd", "hogwild", "downpour", "ssp", "backup", "easgd", "local-sgd", "esync"]
-# Five devices that mostly sleep: a fault must meet a job, and not a machine that is late with everything.
+# Five devices that mostly sleep: the machine must not be so busy that everything in it is late.
 CLUSTER = measuring.ROOT / "clusters/ratio-1.toml"
-WAIT_LIMIT = 5  # seconds, of the jobs that hang
-SILENCE_LIMIT = 10  # and that of the coordinator's own hang
+WAIT_LIMIT = 5  # seconds; --wait-limit of the jobs with a hang
+SILENCE_LIMIT = 10  # seconds until silence, or a hang of the coordinator itself, is noticed
 SLACK = 2
-OBEYED_WITHIN = 4  # an end that is asked for: 2 s, and 2 s for the load of the other jobs
-SAVING_LIMIT = 10  # the same, of a job that writes its last checkpoint
-LONG = 120  # seconds after which a harness gives a job up
-FACTOR = 20  # a step may take this many times what is likely; on a busy machine that is more than the wait limit
+OBEYED_WITHIN = 4  # time for a requested end: 2 s, and 2 s for the load of the other jobs
+SAVING_LIMIT = 10  # the same for a job that writes its last checkpoint
+LONG = 120  # seconds after which this script gives a job up
+FACTOR = 20  # a step may take this many times its likely time; on a busy machine that exceeds the wait limit
 EXPECTED = re.compile(r"\((\S+) s expected at the most\)")
-# As the messages say it: "NAME (pid N on HOST) hangs", "... for NAME (pid N on HOST), last heard".
+# The form in messages: "NAME (pid N on HOST) hangs", "... for NAME (pid N on HOST), last heard".
 CULPRIT = re.compile(
     r"(worker \d+|server \d+|the evaluator|the coordinator) \(pid (\d+) on [^)]*\)(?: hangs|, last heard| no longer answers| died)"
 )
 
 
 class Job:
-    """A running job, whose events are read all the time."""
+    """A running job; a thread reads its events."""
 
     def __init__(self, program, folder, options):
         command = [program, "train", "--json", "--run-dir", folder / "run", "--network", "mlp", "--data", "synthetic",
@@ -88,7 +88,7 @@ class Job:
         return self.wait_until(lambda: self.rounds >= aim, limit) and self.rounds >= aim
 
     def goes_on(self):
-        """Whether the job trains: under esync one round may take minutes after a pause."""
+        """Returns true if the job trains: under esync one round may take minutes after a pause."""
         aim = self.samples + 5000
         return self.wait_until(lambda: self.samples >= aim, LONG) and self.samples >= aim
 
@@ -97,7 +97,7 @@ class Job:
         return [int(pid) for pid in path.read_text(encoding="ascii").split()]
 
     def roles(self):
-        """{pid: name} of all processes but the supervisor."""
+        """Returns {pid: name} for all processes but the supervisor."""
         children = self.children()
         names = {children[0]: "the coordinator", children[-1]: "the evaluator"}
         names.update({pid: f"worker {rank}" for rank, pid in enumerate(self.workers)})
@@ -127,7 +127,7 @@ class Outcome:
 
 
 def options_of(scheme, seed):
-    """The scheme's usual job; some in the other way that it knows to keep its model."""
+    """Returns the options of the scheme's usual job; every third seed keeps the model on a server if the scheme can."""
     options = ["--scheme", scheme, "--seed", str(seed), "--cluster", CLUSTER]
     if scheme in ("ssgd", "nbssgd", "esync", "local-sgd") and seed % 3 == 0:
         options += ["--aggregate", "server"]
@@ -138,7 +138,7 @@ def options_of(scheme, seed):
 
 
 def suspend_some(job, rng):
-    """Suspends a random set of the job's processes, and returns them by name."""
+    """Suspends a random set of the job's processes and returns their names."""
     names = {job.process.pid: "the supervisor", **job.roles()}
     chosen = rng.sample(sorted(names), rng.randint(1, len(names)))
     for pid in chosen:
@@ -147,7 +147,7 @@ def suspend_some(job, rng):
 
 
 def pause_one_job(options, number):
-    """A job that is suspended time and again, and then ended."""
+    """Runs a job, suspends it time and again, and then ends it."""
     rng = random.Random(options.seed * 1000 + number)
     scheme = SCHEMES[number % len(SCHEMES)]
     folder = pathlib.Path(tempfile.mkdtemp(prefix="syncopate-pauses-"))
@@ -182,7 +182,7 @@ def pause_one_job(options, number):
 
 
 def problem_of_end(job):
-    """Ends the job as Ctrl-C does; what is wrong about its end, or nothing."""
+    """Ends the job like Ctrl-C; returns the problem of its end, or an empty text."""
     job.process.send_signal(signal.SIGINT)
     try:
         status = job.process.wait(LONG)
@@ -225,7 +225,8 @@ def hang_one_job(options, number):
 
 
 def judge_hang(job, scheme, where, culprit, begun):
-    """A thread that is not needed for some time hangs from the moment on at which the job no longer trains."""
+    """Judges the reaction to the hang. The job may go on for some time without the thread: the hang counts from the
+    moment at which the job no longer trains."""
     limit = (SILENCE_LIMIT if must_be_silent(where) else 1.5 * WAIT_LIMIT) + SLACK
     rounds, still_since = job.rounds, begun
     while time.monotonic() < still_since + LONG:
@@ -242,7 +243,7 @@ def judge_hang(job, scheme, where, culprit, begun):
 
 
 def judge_words(text, culprit, took, limit):
-    """Whether a message names the culprit alone, and came in time."""
+    """Judges a message: it must name only the culprit, and must come in time."""
     if CULPRIT.findall(text) != [(culprit[0], str(culprit[1]))]:
         return "WRONG: named"
     expected = [float(seconds) for seconds in EXPECTED.findall(text)]
@@ -250,12 +251,12 @@ def judge_words(text, culprit, took, limit):
 
 
 def must_be_silent(where):
-    """Whether the hang is found by silence, or is the coordinator's own."""
+    """Returns true if silence reveals the hang, or the coordinator itself hangs."""
     return where.startswith("the coordinator") or where.endswith(("tcp", "heartbeat", "clock"))
 
 
 def verdict_of(job):
-    """When, and for which reason, the job ended or went on without a member."""
+    """Returns when and why the job ended or went on without a member; None if neither has happened."""
     if job.losses:
         return job.losses[0]
     if job.failure:
@@ -266,7 +267,8 @@ def verdict_of(job):
 
 
 def judge_request(job, scheme, where, culprit):
-    """The job trains on; so it has to end when it is asked to. A last checkpoint may be slow, but whose it is is said."""
+    """Judges the end of a job that still trains: it must end on request. If the thread that hangs writes snapshots, the
+    message must name its process."""
     saves = where.endswith("snapshots")
     limit = SAVING_LIMIT + SLACK if saves else OBEYED_WITHIN
     asked = time.monotonic()
@@ -353,7 +355,7 @@ def parse(arguments):
 
 def main(arguments):
     options = parse(arguments)
-    # A shell's background jobs ignore SIGINT, and so would theirs.
+    # A shell's background jobs ignore SIGINT, and the processes that this script starts would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in options.suites:
         run, page, title = SUITES[name]

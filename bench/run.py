@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs suites of benchmarks and writes bench/results/SUITE.md for each.
 
-Ours and the peers run interleaved, so that both meet the same machine; see bench/README.md.
+Syncopate and the peers run interleaved, so that a slow phase of the machine affects both; see bench/README.md.
 """
 import argparse
 import pathlib

@@ -1,4 +1,4 @@
-// Measures the small messages that the simulator carries in a second of real time.
+// Measures how many small messages the simulator carries in a second of real time.
 //
 // Workload: in turn i every node posts a message to the peer i ranks after it and waits for the
 // message of the peer i ranks before it. Each message costs the network's events, one wake-up and
@@ -27,7 +27,7 @@ struct Load {
   std::uint32_t repetitions = 5;
 };
 
-/// Messages per second.
+/// A rate of messages per second.
 struct Rate {
   double real = 0;
   double cpu = 0;
@@ -65,7 +65,7 @@ Rate measure(const Load& load) {
   return {messages / real.count(), messages / cpu};
 }
 
-/// `rates` in ascending order.
+/// Prints the rates, which are in ascending order.
 void report(const Load& load, const std::vector<Rate>& rates, bool json) {
   const Rate median = rates[rates.size() / 2];
   const double least = rates.front().real;

@@ -48,7 +48,7 @@ def libtorch(programs, options):
         yield comparison(results, "images/s", contestants[0].name)
 
 
-# Each network, and a batch of which a step takes at most about half a second.
+# Each network, with a batch size for which a step takes at most about half a second.
 NETWORK_BATCHES = {
     "mlp": 64, "lenet5": 64, "alexnet": 16, "resnet9": 16, "resnet18-v1": 64, "resnet50-v1": 16, "resnet50-v2": 16,
     "mobilenet-v1": 64, "mobilenet-v2": 64, "inception-v3": 16,
@@ -313,7 +313,7 @@ SUITES = {
 
 
 def bfloat16_instructions():
-    """Of this processor, as the system names them."""
+    """Returns the bfloat16 instruction sets of this processor, by the system's names."""
     flags = processor_flags(pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     return sorted(flags & {"avx512_bf16", "amx_bf16"})
 
@@ -329,7 +329,7 @@ def row_of_network(network, batch, results):
 
 
 def row_of_scheme(name, summaries):
-    """Medians over seeds; the accuracy is a mean with its standard deviation."""
+    """Returns a row with medians over seeds; the accuracy is a mean with its standard deviation."""
 
     def median(figure):
         return statistics.median(figure(summary) for summary in summaries)
@@ -363,7 +363,7 @@ def trained(programs, network, workers, options):
 
 
 def apart(programs, network, workers, options):
-    """The total speed of this number of workers when none of them waits for another."""
+    """Returns the total speed of this number of workers if none of them waits for another."""
     with futures.ThreadPoolExecutor(workers) as pool:
         runs = [pool.submit(training, programs, network, 1, options) for _ in range(workers)]
         return {"images/s": sum(run.result().images_per_second for run in runs)}

@@ -28,7 +28,8 @@ CLASSES = 10
 
 
 def training_set(options):
-    """A network and a batch as `syncopate bench step` has: one channel of 28×28, or of the network's smallest size."""
+    """Returns a network and a batch like those of `syncopate bench step`: one channel of 28×28, or of the network's
+    smallest size."""
     side = max(28, SMALLEST_SIDES.get(options.network, 1))
     features = torch.randn(options.batch_size, 1, side, side)
     labels = torch.randint(0, CLASSES, (options.batch_size,))
@@ -59,7 +60,7 @@ def images_per_second(options):
 
 
 def peak_resident_bytes():
-    """The peak memory. Unlike getrusage's figure, it does not include the program that started this one."""
+    """Returns the peak memory. Unlike getrusage's figure, it does not include the program that started this one."""
     with open("/proc/self/status", encoding="ascii") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
 

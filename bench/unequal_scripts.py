@@ -22,7 +22,7 @@ from torch_local import NETWORKS, WARM_UP_STEPS, training_set
 
 
 class Loop:
-    """A replica on random data. A slow one sleeps before each pass."""
+    """A replica on random data. A slow worker's replica sleeps before each pass."""
 
     def __init__(self, options, rank):
         torch.set_num_threads(1)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures what it costs to notice pauses and hangs while nothing fails, and writes bench/results/watching.md.
+"""Measures the cost of noticing pauses and hangs in a job without faults, and writes bench/results/watching.md.
 
-The threads that do nothing else are compared with all others by their CPU time: unlike throughput, of which 1 % disappears in the
-differences between two runs, that shows a thousandth.
+It compares the CPU time of the threads that only watch with that of all other threads. CPU time shows a difference of a
+thousandth; in throughput even 1 % disappears in the differences between two runs.
 """
 import argparse
 import collections
@@ -24,7 +24,7 @@ WATCHING = ["heartbeat", "control", "clock", "watch"]
 
 
 def cpu_seconds(pid):
-    """{thread name: CPU seconds} of a process; its main thread has no name of its own."""
+    """Returns {thread name: CPU seconds} of a process; its main thread has no name of its own."""
     seconds = collections.Counter()
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         name = "main" if task.name == str(pid) else (task / "comm").read_text(encoding="ascii").strip()
@@ -33,7 +33,7 @@ def cpu_seconds(pid):
 
 
 def measure(program, options, seconds):
-    """The share of each kind of watching thread in the CPU time of a whole job, in percent."""
+    """Returns the share of each kind of watching thread in the CPU time of a whole job, in percent."""
     with tempfile.TemporaryDirectory() as folder:
         command = [program, "train", "--json", "--run-dir", f"{folder}/run", "--network", "lenet5", "--data", "synthetic",
                    "--epochs", "100000", "--max-time", str(seconds + 60), *options]  # fmt: skip

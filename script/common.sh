@@ -1,5 +1,5 @@
-# What the scripts of this folder share. Sourced, with the script's own arguments, before anything
-# else: goes to the root of the repository and answers --help with the script's opening comment.
+# Functions that the scripts of this folder share. Each script sources this file first, with its own
+# arguments: it changes to the root of the repository and prints the script's opening comment for --help.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,7 +15,7 @@ die() {
 
 help() { sed -n '2,/^$/s/^# \{0,1\}//p' "script/$(basename "$0")"; }
 
-# Asked for anywhere before a lone --, which begins the arguments of another program.
+# --help counts anywhere before a lone --, which begins the arguments of another program.
 for argument in "$@"; do
   case $argument in
     --) break ;;
@@ -27,11 +27,11 @@ for argument in "$@"; do
 done
 unset argument
 
-# bootstrap [OPTION...]: installs what is missing, unless told that everything is in place.
+# bootstrap [OPTION...]: installs missing packages, unless SYNCOPATE_NO_BOOTSTRAP is set.
 bootstrap() { [ -n "${SYNCOPATE_NO_BOOTSTRAP:-}" ] || script/bootstrap "$@"; }
 
-# read_torch [ARGUMENT...]: sets `torch` by the --torch with which the arguments may begin, and
-# `torch_words` to the number of arguments that this takes.
+# read_torch [ARGUMENT...]: sets `torch` to the value of --torch, if the arguments begin with that option,
+# and `torch_words` to the number of arguments that the option takes.
 read_torch() {
   torch=debian
   torch_words=0
@@ -45,9 +45,9 @@ read_torch() {
   esac
 }
 
-# install_pip_torch: installs PyPI's torch, where it is missing, into a virtual environment below
-# build, unless told that everything is in place, and what scripts in tests use besides. build/torch-pip
-# leads to its libtorch.
+# install_pip_torch: installs PyPI's torch, and other packages that scripts in tests use, into a virtual
+# environment in build, unless they are there already or SYNCOPATE_NO_BOOTSTRAP is set. The link
+# build/torch-pip leads to the torch package, which contains libtorch.
 install_pip_torch() {
   local packages=(torch==2.13.0 numpy lightning==2.6.6 accelerate==1.15.0 tensorboard) venv=build/torch-pip-venv
   [ -z "${SYNCOPATE_NO_BOOTSTRAP:-}" ] || return 0
@@ -61,17 +61,17 @@ install_pip_torch() {
   echo "${packages[*]}" >"$venv/installed"
 }
 
-# available_memory: kilobytes that the machine has left, or fewer where a container may take no more.
+# available_memory: prints the available memory of the machine in kilobytes, or the container's limit if that is less.
 available_memory() {
   {
     awk '/^MemAvailable:/ { print $2 }' /proc/meminfo
-    # Of either version of cgroups; without a limit the first says "max".
+    # The limits of cgroups, version 2 and version 1; without a limit version 2 says "max".
     cat "/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)/memory.max" \
       /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null | awk '/^[0-9]+$/ { printf "%.0f\n", $1 / 1024 }'
   } | sort -n | head -n 1
 }
 
-# compilers_for KILOBYTES PROCESSORS: how many compilers run at a time. The largest sources take 2 GB each.
+# compilers_for KILOBYTES PROCESSORS: prints how many compilers may run at a time. The largest sources take 2 GB each.
 compilers_for() {
   local fitting=$(($1 / 2000000)) most=$(($2 + 1))
   if [ "$fitting" -lt 1 ]; then
@@ -83,8 +83,8 @@ compilers_for() {
   fi
 }
 
-# place_ccache: ccache ends each compilation with an error where it cannot write, as in a home that is
-# read-only or does not exist.
+# place_ccache: moves ccache's folder into build if ccache cannot write to its own, as in a home that is
+# read-only or does not exist: it would end each compilation with an error.
 place_ccache() {
   local folder
   if folder=$(ccache --get-config cache_dir 2>/dev/null) && mkdir -p "$folder/tmp" 2>/dev/null &&
@@ -94,13 +94,13 @@ place_ccache() {
   export CCACHE_DIR=$PWD/build/ccache
 }
 
-# build_programs TARGET...: builds these in build/release, without the libraries that only tests and benchmarks need.
+# build_programs TARGET...: builds these targets in build/release, without the libraries that only tests and benchmarks need.
 build_programs() { build_with "-DSYNCOPATE_TESTS=OFF -DSYNCOPATE_BENCHMARKS=OFF" release "$@"; }
 
-# build PRESET [TARGET...]: configures build/PRESET where CMake files changed, and builds it.
+# build PRESET [TARGET...]: configures and builds build/PRESET.
 build() { build_with "" "$@"; }
 
-# build_with OPTIONS PRESET [TARGET...]: OPTIONS are those of CMake beside the preset's.
+# build_with OPTIONS PRESET [TARGET...]: does the same with OPTIONS for CMake in addition to the preset's.
 build_with() {
   local options=$1 preset=$2
   shift 2
@@ -116,11 +116,11 @@ build_with() {
   cmake --build "build/$preset" --parallel "$(compilers_for "$(available_memory)" "$(nproc)")" ${1:+--target "$@"}
 }
 
-# run_tests PRESET [CTEST_OPTION...]: two tests more at a time than there are processors, since many of them mostly wait; one
-# that keeps several processes busy counts as two. One more takes longer, since processes that poll take turns, and one less
-# leaves processors idle. A test that hangs ends after the time that its CMakeLists.txt gives it, or after five minutes.
-# Kernels of other hosts may place a program where a sanitizer's shadow memory has to be: setarch switches that randomisation
-# off, where a container lets it.
+# run_tests PRESET [CTEST_OPTION...]: runs tests, two more at a time than the machine has processors, since many of them mostly
+# wait; a test that keeps several processes busy counts as two. With one more the tests take longer, since processes that poll
+# take turns; with one less processors are idle. A test that hangs ends after the time limit in its CMakeLists.txt, by default
+# five minutes. Some kernels may place a program at the addresses of a sanitizer's shadow memory: setarch switches this
+# randomisation off, if the container allows that.
 run_tests() {
   local fixed=()
   case $1 in

@@ -117,7 +117,7 @@ void SimulatedJob::keep_model(Rank rank, Replica& replica) {
 
 wire::Join SimulatedJob::introduction(Role role, Rank index, Replica&) const {
   wire::Join join = join_message(role, index);
-  join.set_host("sim");  // and no process id: the bytes of a message must not depend on it
+  join.set_host("sim");  // sets no process id, because a message's bytes must not depend on it
   join.set_device(role == Role::worker ? plan_.device_name(index, "simulated") : "simulated");
   join.set_agreement("the same for all");
   return join;

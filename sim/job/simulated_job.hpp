@@ -20,63 +20,63 @@
 
 namespace syncopate::sim {
 
-/// A whole training job in the simulator: the coordinator and all members of `member_roles`, the
-/// code that `syncopate train` runs, in virtual time. Gradients are computed for real; the virtual
-/// time of a step is that of the device profile.
+/// A whole training job in the simulator: the coordinator and all members of `member_roles` run the
+/// same code as in `syncopate train`, in virtual time. Gradients are computed for real; the device
+/// profile gives the virtual time of a step.
 ///
-/// Thread: one, which computes for all replicas.
+/// Thread: a single thread computes for all replicas.
 class SimulatedJob : private MemberSite {
  public:
   using MakeReplica = std::function<std::unique_ptr<Replica>()>;
   using Json = Recorder::Json;
 
   struct Options {
-    TrainConfig config;  ///< resolved; its run_dir is there
+    TrainConfig config;  ///< resolved; its run_dir exists
     const Dataset& dataset;
     MakeReplica make_replica;
-    bool resume = false;  ///< from the latest whole checkpoint of run_dir
+    bool resume = false;  ///< continues from the latest whole checkpoint of run_dir
     NetworkProfile network{};
     Scheduler::Options scheduler{};
-    std::function<void(const Json&)> emit{};  ///< takes each event; empty: `events` keeps them
+    std::function<void(const Json&)> emit{};  ///< receives each event; empty: `events` keeps them
     std::function<bool()> interrupted{};      ///< true once the user wants the job to end
     const Clock* watch = nullptr;             ///< times the status reports; null: virtual time
-    bool keep_models = true;                  ///< for `params` and `buffers`
-    double wall_time = 0;                     ///< as of `CoordinatorSetup`
+    bool keep_models = true;                  ///< keeps the models for `params` and `buffers`
+    double wall_time = 0;                     ///< see `CoordinatorSetup`
   };
 
   explicit SimulatedJob(Options options);
 
-  /// For faults: called before `run`.
+  /// The simulation, to which a test adds faults before `run`.
   Simulation& simulation() { return simulation_; }
   static NodeId node_of_worker(Rank rank) { return NodeId{rank.value + 1}; }
   NodeId node_of_server(Rank shard) const {
     return NodeId{options_.config.workers + 1 + shard.value};
   }
 
-  /// Another evaluator wants to join: the one that was lost has been started again. Called by an
-  /// action of the simulation.
+  /// Starts a new evaluator, which joins in place of the lost one. Called by an action of the
+  /// simulation.
   NodeId restart_evaluator() { return add_member(member_role(Role::evaluator), Rank{0}); }
 
   /// Runs the job to its end.
-  /// Errors: NodeFailed, of the first node that failed, even where the job went on without it.
+  /// Errors: NodeFailed for the first node that failed, even if the job continued without it.
   void run();
 
-  /// The parameters of each worker at its end, by rank.
+  /// Returns the parameters of each worker at its end, by rank.
   const std::vector<std::vector<float>>& params() const { return params_; }
   const std::vector<std::vector<float>>& buffers() const { return buffers_; }
-  /// The error of each worker, by rank; empty where it ended well.
+  /// Returns the error of each worker, by rank; empty if the worker ended without an error.
   const std::vector<std::string>& errors() const { return errors_; }
-  /// The members that are said to hang, as they have learnt it, in this order.
+  /// Returns the members that were notified that they hang, in the order of the notices.
   const std::vector<NodeId>& blamed() const { return blamed_; }
-  /// The error that ended the job, also reported as an event; null where it ended well.
+  /// Returns the error that ended the job, also reported as an event; null if it had none.
   const std::exception_ptr& failure() const { return failure_; }
   const Json& summary() const { return summary_; }
   const std::vector<Json>& events() const { return events_; }
-  /// Asks the job to end, as Ctrl-C does.
+  /// Requests the end of the job, like Ctrl-C.
   void interrupt() { interrupted_ = true; }
 
  private:
-  // As the members' site.
+  // The functions of MemberSite.
   const JobPlan& plan() const override { return plan_; }
   const RunFolder& folder() const override { return folder_; }
   const Dataset& dataset() const override { return options_.dataset; }
@@ -103,7 +103,7 @@ class SimulatedJob : private MemberSite {
   std::optional<std::filesystem::path> resume_from_;
   Simulation simulation_;
   bool interrupted_ = false;
-  std::vector<std::byte> memory_;  ///< of all workers, where the scheme needs some
+  std::vector<std::byte> memory_;  ///< memory that all workers share, if the scheme needs it
   std::span<std::byte> shared_memory_;
   std::vector<std::vector<float>> params_;
   std::vector<std::vector<float>> buffers_;

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Goal:   the features of DistributedDataParallel, including sparse gradients, work on backend "syncopate" as on Gloo; its
-        errors can be told apart by class, and its collectives have names in a profiler.
+        errors have distinct classes, and its collectives have names in a profiler.
 Method: backend_ddp_scripts.py under `syncopate run` trains on both backends in the same processes; parameters agree to 1e-6.
 """
 import json

@@ -25,7 +25,8 @@ TransferTimes plain() {
   return TransferTimes({.link = link}, 1);
 }
 
-/// Books a message that shares no card or link with another one, and returns its time of arrival.
+/// Books a message that shares no network interface or link with another one; returns its time of
+/// arrival.
 TimePoint deliver(TransferTimes& times, TimePoint now, NodeId from, NodeId to, std::size_t bytes) {
   return times.arrive(times.depart(now, from, to, bytes), to, bytes);
 }
