@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "cli/view/terminal.hpp"
-#include "job/spec/config_fields.hpp"
+#include "spec/config_fields.hpp"
 
 namespace syncopate::cli {
 namespace {

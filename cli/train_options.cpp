@@ -15,9 +15,9 @@
 #include "job/launch/environment.hpp"
 #include "job/launch/launcher.hpp"
 #include "job/launch/loop_config.hpp"
-#include "job/spec/config_fields.hpp"
-#include "job/spec/config_file.hpp"
-#include "job/spec/job_plan.hpp"
+#include "spec/config_fields.hpp"
+#include "spec/config_file.hpp"
+#include "spec/job_plan.hpp"
 
 namespace syncopate::cli {
 namespace {

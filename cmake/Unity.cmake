@@ -27,7 +27,7 @@ compile_alone(loop_tests tests/torch/loops/module_jobs.cpp tests/support/program
 all_alone(extension_tests codec_extension_tests network_extension_tests)
 compile_alone(syncopate_codec src/codec/codec.cpp)
 compile_alone(syncopate_scheme src/scheme/scheme_spec.cpp)
-compile_alone(syncopate_job_spec src/job/spec/networks.cpp)
+compile_alone(syncopate_spec src/spec/networks.cpp)
 compile_alone(syncopate_torch torch/models/registry.cpp)
 # A program gets a library's object files as a whole. What knows control messages is apart from the rest, so
 # that `syncopate` needs no protobuf (process_command_line_test).
@@ -52,7 +52,7 @@ compile_alone(report_tests tests/unit/report/run_folder_test.cpp)
 compile_alone(server_tests tests/unit/server/ssp_bound_test.cpp)
 compile_alone(train_tests tests/unit/train/evaluation_progress_test.cpp)
 compile_alone(scheme_tests tests/unit/scheme/round_tracker_test.cpp)
-compile_alone(job_spec_tests tests/unit/job/spec/dependent_options_test.cpp)
+compile_alone(spec_tests tests/unit/spec/dependent_options_test.cpp)
 compile_alone(sim_tests tests/sim/sim_network_test.cpp tests/sim/transfer_times_test.cpp)
 
 # CMake's own unity sources include the others by absolute paths: to the compiler's cache, those of each clone of

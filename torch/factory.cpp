@@ -9,7 +9,7 @@
 
 #include "base/errors.hpp"
 #include "base/freed_memory.hpp"
-#include "job/spec/networks.hpp"
+#include "spec/networks.hpp"
 #include "torch/device.hpp"
 #include "torch/module_replica.hpp"
 #include "torch/network_module.hpp"

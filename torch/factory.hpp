@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "data/batch.hpp"
-#include "job/spec/networks.hpp"
 #include "optim/optimizer_spec.hpp"
 #include "scheme/replica.hpp"
+#include "spec/networks.hpp"
 
 /// The interface of torch/ to the rest of Syncopate, without a header of libtorch.
 namespace syncopate::torch_backend {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
-#include "job/spec/network_file.hpp"
+#include "spec/network_file.hpp"
 
 namespace syncopate::torch_backend {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <torch/nn/module.h>
 
-#include "job/spec/networks.hpp"
+#include "spec/networks.hpp"
 
 namespace syncopate::torch_backend {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "job/spec/networks.hpp"
+#include "spec/networks.hpp"
 #include "transport/transport_registry.hpp"
 
 namespace syncopate::cli {

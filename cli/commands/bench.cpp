@@ -12,7 +12,7 @@
 #include "cli/option_readers.hpp"
 #include "config/option_values.hpp"
 #include "config/text.hpp"
-#include "job/spec/networks.hpp"
+#include "spec/networks.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "cli/bench/bench_command.hpp"
 #include "cli/command.hpp"
 #include "job/launch/exit_status.hpp"
-#include "job/spec/config_fields.hpp"
+#include "spec/config_fields.hpp"
 
 namespace syncopate::cli {
 namespace {

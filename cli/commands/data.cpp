@@ -16,7 +16,7 @@
 #include "data/cifar.hpp"
 #include "device/cluster_file.hpp"
 #include "job/launch/exit_status.hpp"
-#include "job/spec/job_plan.hpp"
+#include "spec/job_plan.hpp"
 #include "telemetry/json_lines.hpp"
 
 namespace syncopate::cli {

@@ -4,7 +4,7 @@
 #include "cli/command.hpp"
 #include "cli/doctor/doctor_command.hpp"
 #include "cli/job_options.hpp"
-#include "job/spec/config_fields.hpp"
+#include "spec/config_fields.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -1,7 +1,7 @@
 #include "cli/bench/device_profiles.hpp"
 #include "cli/command.hpp"
 #include "cli/option_readers.hpp"
-#include "job/spec/networks.hpp"
+#include "spec/networks.hpp"
 
 namespace syncopate::cli {
 namespace {

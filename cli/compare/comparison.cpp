@@ -16,8 +16,8 @@
 #include "cli/compare/comparison_report.hpp"
 #include "cli/compare/run_queue.hpp"
 #include "job/launch/exit_status.hpp"
-#include "job/spec/job_plan.hpp"
-#include "job/spec/network_file.hpp"
+#include "spec/job_plan.hpp"
+#include "spec/network_file.hpp"
 #include "telemetry/json_lines.hpp"
 
 namespace syncopate::cli {

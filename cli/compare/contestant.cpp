@@ -8,7 +8,7 @@
 
 #include "base/errors.hpp"
 #include "config/text.hpp"
-#include "job/spec/config_fields.hpp"
+#include "spec/config_fields.hpp"
 
 namespace syncopate::cli {
 namespace {

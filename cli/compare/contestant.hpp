@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "job/launch/job_request.hpp"
-#include "job/spec/config.hpp"
+#include "spec/config.hpp"
 
 namespace syncopate::cli {
 

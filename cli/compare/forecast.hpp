@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "device/cluster_file.hpp"
-#include "job/spec/config.hpp"
+#include "spec/config.hpp"
 
 namespace syncopate::cli {
 

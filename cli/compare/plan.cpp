@@ -9,8 +9,8 @@
 #include "base/errors.hpp"
 #include "config/text.hpp"
 #include "config/toml_table.hpp"
-#include "job/spec/config_fields.hpp"
 #include "scheme/scheme_spec.hpp"
+#include "spec/config_fields.hpp"
 
 namespace syncopate::cli {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
-#include "job/spec/config_file.hpp"
+#include "spec/config_file.hpp"
 #include "telemetry/json_lines.hpp"
 
 namespace syncopate::cli {

@@ -6,7 +6,7 @@
 
 #include "base/time.hpp"
 #include "job/launch/launcher.hpp"
-#include "job/spec/config.hpp"
+#include "spec/config.hpp"
 
 namespace syncopate::cli {
 

@@ -13,8 +13,8 @@
 #include "base/errors.hpp"
 #include "cli/report/log_lines.hpp"
 #include "config/text.hpp"
-#include "job/spec/network_file.hpp"
 #include "report/scoreboard.hpp"
+#include "spec/network_file.hpp"
 
 namespace syncopate::cli {
 namespace {

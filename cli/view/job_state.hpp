@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "job/spec/config.hpp"
 #include "report/events.hpp"
+#include "spec/config.hpp"
 
 namespace syncopate::cli {
 

@@ -13,10 +13,10 @@
 
 #include "data/dataset.hpp"
 #include "job/members/members.hpp"
-#include "job/spec/config.hpp"
-#include "job/spec/job_plan.hpp"
 #include "scheme/replica.hpp"
 #include "sim/simulation.hpp"
+#include "spec/config.hpp"
+#include "spec/job_plan.hpp"
 
 namespace syncopate::sim {
 

@@ -7,13 +7,13 @@
 #include <optional>
 #include <string>
 
-#include "job/spec/config.hpp"
 #include "membership/coordinator.hpp"
 #include "pacer/pacer_control.hpp"
 #include "report/job_trace.hpp"
 #include "report/run_folder.hpp"
 #include "report/scalar_log.hpp"
 #include "report/summary.hpp"
+#include "spec/config.hpp"
 #include "telemetry/lenient_lines.hpp"
 
 namespace syncopate {

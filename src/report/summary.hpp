@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "job/spec/config.hpp"
 #include "report/run_folder.hpp"
 #include "report/scoreboard.hpp"
 #include "runtime/job_view.hpp"
+#include "spec/config.hpp"
 #include "telemetry/metrics.hpp"
 
 namespace syncopate {

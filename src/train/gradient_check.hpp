@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/ids.hpp"
-#include "job/spec/config.hpp"
+#include "spec/config.hpp"
 
 namespace syncopate {
 

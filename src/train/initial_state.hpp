@@ -5,8 +5,8 @@
 
 #include "checkpoint/checkpoint.hpp"
 #include "collective/group.hpp"
-#include "job/spec/config.hpp"
 #include "scheme/replica.hpp"
+#include "spec/config.hpp"
 
 namespace syncopate {
 

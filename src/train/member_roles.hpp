@@ -9,10 +9,10 @@
 
 #include "checkpoint/checkpoint.hpp"
 #include "data/dataset.hpp"
-#include "job/spec/job_plan.hpp"
 #include "membership/member_link.hpp"
 #include "report/run_folder.hpp"
 #include "scheme/replica.hpp"
+#include "spec/job_plan.hpp"
 #include "train/worker_report.hpp"
 
 // The roles of a job's members, beside its coordinator: worker, server and evaluator. They are the

@@ -2,9 +2,9 @@
 
 #include <optional>
 
-#include "job/spec/config.hpp"
 #include "report/run_folder.hpp"
 #include "runtime/job_view.hpp"
+#include "spec/config.hpp"
 #include "telemetry/span_log.hpp"
 #include "telemetry/thinning.hpp"
 

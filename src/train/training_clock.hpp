@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "base/time.hpp"
-#include "job/spec/config.hpp"
+#include "spec/config.hpp"
 
 namespace syncopate {
 

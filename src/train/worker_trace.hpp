@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "base/mutex.hpp"
-#include "job/spec/config.hpp"
 #include "report/run_folder.hpp"
 #include "runtime/job_view.hpp"
 #include "scheme/scheme.hpp"
+#include "spec/config.hpp"
 #include "telemetry/span_log.hpp"
 #include "telemetry/thinning.hpp"
 #include "train/step_times.hpp"

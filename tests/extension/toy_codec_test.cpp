@@ -9,7 +9,7 @@
 
 #include "base/errors.hpp"
 #include "codec/codec_frame.hpp"
-#include "job/spec/config_file.hpp"
+#include "spec/config_file.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"
 

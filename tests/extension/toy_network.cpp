@@ -1,4 +1,4 @@
-// A network as an extension adds it: this file, and its line in job/spec/networks.inc.
+// A network as an extension adds it: this file, and its line in spec/networks.inc.
 
 #include <torch/nn/modules/linear.h>
 

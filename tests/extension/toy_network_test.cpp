@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "job/spec/config_file.hpp"
+#include "spec/config_file.hpp"
 #include "tests/support/config_options.hpp"
 #include "torch/factory.hpp"
 

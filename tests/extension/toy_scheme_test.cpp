@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
-#include "job/spec/config_file.hpp"
 #include "scheme/scheme_spec.hpp"
+#include "spec/config_file.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/refusal.hpp"
 #include "tests/support/toy_job.hpp"

@@ -166,10 +166,11 @@ class Layers(Checks):
         )
 
     def test_leaf_folders_of_a_job(self):
-        for leaf in ("spec", "members", "launch", "host", "roles"):
+        self.write("src/spec/x.hpp", "")
+        for leaf in ("members", "launch", "host", "roles"):
             self.write(f"src/job/{leaf}/x.hpp", "")
         self.write("cli/handlers.hpp", "")
-        self.write("src/job/members/a.cpp", '#include "job/spec/x.hpp"\n#include "job/launch/x.hpp"\n')
+        self.write("src/job/members/a.cpp", '#include "spec/x.hpp"\n#include "job/launch/x.hpp"\n')
         self.write("src/job/host/a.cpp", '#include "job/launch/x.hpp"\n#include "job/roles/x.hpp"\n')
         self.write("src/job/roles/a.cpp", '#include "job/host/x.hpp"\n#include "cli/handlers.hpp"\n')
         self.write("sim/job/a.cpp", '#include "job/members/x.hpp"\n#include "job/host/x.hpp"\n')

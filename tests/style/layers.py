@@ -11,7 +11,7 @@ import source
 
 # From low to high. Each folder of src/ may include itself and the folders before it.
 SRC = ["base", "config", "wire", "telemetry", "data", "kernels", "codec", "optim", "device", "transport", "runtime",
-       "pacer", "membership", "collective", "server", "scheme", "job/spec", "report", "checkpoint", "train"]
+       "pacer", "membership", "collective", "server", "scheme", "spec", "report", "checkpoint", "train"]
 
 # Folders on the same level: none of them includes another.
 BESIDE_EACH_OTHER = [{"collective", "server", "membership", "pacer"}]
@@ -73,7 +73,7 @@ HOMES = {
     "CLI/": ["cli", "cli/commands"],
     "boost/crc.hpp": ["report"],
     "libexif/": ["data"],
-    "zlib.h": ["data", "checkpoint", "job/spec", "report"],
+    "zlib.h": ["data", "checkpoint", "spec", "report"],
     "toml++/": ["config"],
     "google/protobuf/": ["wire"],
     "gtest/": ["tests"],
@@ -95,7 +95,7 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">]', re.MULTI
 
 
 def folder_of(path):
-    """Returns the folder of `path`: wire for src/wire/x.hpp, job/spec for src/job/spec/x.hpp, cli for cli/x.hpp."""
+    """Returns the folder of `path`: wire for src/wire/x.hpp, job/abi for src/job/abi/x.hpp, cli for cli/x.hpp."""
     parts = path.parts[1:] if path.parts[0] == "src" else path.parts
     leaf = "/".join(parts[:2])
     return leaf if len(parts) > 2 and (parts[0] in ("job", "cli") or leaf in BESIDE_SRC) else parts[0]

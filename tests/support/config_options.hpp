@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "job/spec/config_fields.hpp"
+#include "spec/config_fields.hpp"
 
 namespace syncopate {
 

@@ -10,7 +10,7 @@
 #include <torch/version.h>
 
 #include "base/errors.hpp"
-#include "job/spec/networks.hpp"
+#include "spec/networks.hpp"
 #include "tests/torch/examples.hpp"
 
 namespace syncopate::torch_backend {

@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "checkpoint/checkpoint.hpp"
-#include "job/spec/networks.hpp"
+#include "spec/networks.hpp"
 #include "tests/torch/examples.hpp"
 #include "torch/factory.hpp"
 #include "torch/network_module.hpp"

@@ -2,7 +2,7 @@
 // Method: the test compares parameters and multiply-adds with values computed by hand, layer by
 //         layer, and the shapes of outputs; a network refuses inputs that it cannot take.
 
-#include "job/spec/networks.hpp"
+#include "spec/networks.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

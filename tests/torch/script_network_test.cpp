@@ -14,7 +14,7 @@
 #include <regex>
 
 #include "base/errors.hpp"
-#include "job/spec/network_file.hpp"
+#include "spec/network_file.hpp"
 #include "tests/support/refusal.hpp"
 #include "tests/torch/examples.hpp"
 #include "tests/torch/script_files.hpp"

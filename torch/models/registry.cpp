@@ -1,8 +1,8 @@
 #include <fmt/core.h>
 
 #include "base/errors.hpp"
-#include "job/spec/network_file.hpp"
-#include "job/spec/networks.hpp"
+#include "spec/network_file.hpp"
+#include "spec/networks.hpp"
 #include "torch/network_module.hpp"
 #include "torch/resize.hpp"
 #include "torch/script_network.hpp"
@@ -12,7 +12,7 @@
 namespace syncopate::torch_backend {
 
 #define NETWORK(id, ...) Network make_##id(const SampleShape& input, std::uint32_t classes);
-#include "job/spec/networks.inc"
+#include "spec/networks.inc"
 #undef NETWORK
 
 namespace {
@@ -24,7 +24,7 @@ struct Builder {
 
 constexpr Builder builders[] = {
 #define NETWORK(id, name, ...) {name, make_##id},
-#include "job/spec/networks.inc"
+#include "spec/networks.inc"
 #undef NETWORK
 };
 

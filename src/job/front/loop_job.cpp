@@ -12,7 +12,7 @@
 #include "job/launch/environment.hpp"
 #include "job/launch/launcher.hpp"
 #include "job/launch/loop_config.hpp"
-#include "job/spec/job_plan.hpp"
+#include "spec/job_plan.hpp"
 
 namespace syncopate {
 namespace {

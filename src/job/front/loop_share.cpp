@@ -9,7 +9,7 @@
 #include "job/front/loop_member.hpp"
 #include "job/launch/loop_config.hpp"
 #include "job/program/loop_site.hpp"
-#include "job/spec/job_plan.hpp"
+#include "spec/job_plan.hpp"
 
 namespace syncopate {
 namespace {

@@ -8,7 +8,7 @@
 #include "config/text.hpp"
 #include "device/cluster_file.hpp"
 #include "job/launch/environment.hpp"
-#include "job/spec/config_file.hpp"
+#include "spec/config_file.hpp"
 
 namespace syncopate {
 namespace {

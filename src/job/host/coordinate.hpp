@@ -8,8 +8,8 @@
 #include "base/time.hpp"
 #include "job/host/host_site.hpp"
 #include "job/members/members.hpp"
-#include "job/spec/config.hpp"
 #include "report/recorder.hpp"
+#include "spec/config.hpp"
 #include "transport/mpi/mpi_session.hpp"
 
 namespace syncopate {

@@ -15,9 +15,9 @@
 #include "base/errors.hpp"
 #include "base/machine_identity.hpp"
 #include "job/launch/environment.hpp"
-#include "job/spec/config_file.hpp"
 #include "kernels/thread_pool.hpp"
 #include "scheme/shared_model.hpp"
+#include "spec/config_file.hpp"
 
 namespace syncopate {
 namespace {

@@ -10,9 +10,9 @@
 #include "base/log.hpp"
 #include "base/time.hpp"
 #include "job/launch/launcher.hpp"
-#include "job/spec/config.hpp"
-#include "job/spec/config_fields.hpp"
 #include "runtime/job_view.hpp"
+#include "spec/config.hpp"
+#include "spec/config_fields.hpp"
 
 namespace syncopate {
 

@@ -12,8 +12,8 @@
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "job/launch/environment.hpp"
-#include "job/spec/config_file.hpp"
 #include "report/run_folder.hpp"
+#include "spec/config_file.hpp"
 
 namespace syncopate {
 namespace {

@@ -16,7 +16,7 @@
 #include "job/launch/process_group.hpp"
 #include "job/launch/program_ends.hpp"
 #include "job/launch/supervisor_signals.hpp"
-#include "job/spec/config.hpp"
+#include "spec/config.hpp"
 
 namespace syncopate {
 

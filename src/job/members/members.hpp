@@ -10,13 +10,13 @@
 #include <string_view>
 
 #include "data/dataset.hpp"
-#include "job/spec/job_plan.hpp"
 #include "membership/coordinator.hpp"
 #include "membership/member_link.hpp"
 #include "report/recorder.hpp"
 #include "report/run_folder.hpp"
 #include "runtime/world.hpp"
 #include "scheme/replica.hpp"
+#include "spec/job_plan.hpp"
 #include "train/member_roles.hpp"
 
 namespace syncopate {

@@ -9,7 +9,7 @@
 #include "base/random.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "job/launch/exit_status.hpp"
-#include "job/spec/config.hpp"
+#include "spec/config.hpp"
 #include "torch/factory.hpp"
 
 namespace syncopate {

@@ -16,8 +16,8 @@
 #include "base/file.hpp"
 #include "cli/compare/comparison.hpp"
 #include "cli/handlers.hpp"
-#include "job/spec/config_fields.hpp"
-#include "job/spec/config_file.hpp"
+#include "spec/config_fields.hpp"
+#include "spec/config_file.hpp"
 #include "tests/unit/cli/ran_command.hpp"
 
 namespace syncopate::cli {

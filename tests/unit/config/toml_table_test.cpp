@@ -1,6 +1,6 @@
 // Goal:   TOML is read strictly, with the position of each error, and values are written as they
 //         are read.
-// Method: small documents. tests/unit/device and tests/unit/job/spec read whole files.
+// Method: small documents. tests/unit/device and tests/unit/spec read whole files.
 
 #include "config/toml_table.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "base/errors.hpp"
 #include "job/launch/job_request.hpp"
-#include "job/spec/networks.hpp"
+#include "spec/networks.hpp"
 
 namespace syncopate {
 namespace {

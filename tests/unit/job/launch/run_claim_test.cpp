@@ -19,8 +19,8 @@
 #include "base/file.hpp"
 #include "job/launch/descriptor.hpp"
 #include "job/launch/environment.hpp"
-#include "job/spec/config_file.hpp"
 #include "report/run_folder.hpp"
+#include "spec/config_file.hpp"
 
 namespace syncopate {
 namespace {

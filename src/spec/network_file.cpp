@@ -1,4 +1,4 @@
-#include "job/spec/network_file.hpp"
+#include "spec/network_file.hpp"
 
 #include <fmt/format.h>
 #include <zlib.h>

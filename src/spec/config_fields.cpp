@@ -1,4 +1,4 @@
-#include "job/spec/config_fields.hpp"
+#include "spec/config_fields.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,9 +9,9 @@
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "config/option.hpp"
-#include "job/spec/config.hpp"
-#include "job/spec/field_groups.hpp"
 #include "scheme/scheme_spec.hpp"
+#include "spec/config.hpp"
+#include "spec/field_groups.hpp"
 
 namespace syncopate {
 namespace {

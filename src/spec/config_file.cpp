@@ -1,4 +1,4 @@
-#include "job/spec/config_file.hpp"
+#include "spec/config_file.hpp"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "config/toml_table.hpp"
-#include "job/spec/config_fields.hpp"
 #include "scheme/scheme_spec.hpp"
+#include "spec/config_fields.hpp"
 
 namespace syncopate {
 namespace {

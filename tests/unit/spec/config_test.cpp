@@ -2,7 +2,7 @@
 //         invalid one is refused in one line with the position and the expected value.
 // Method: examples of each rule; a round trip of random configurations through TOML and through
 //         text.
-#include "job/spec/config.hpp"
+#include "spec/config.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -10,8 +10,8 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
-#include "job/spec/config_fields.hpp"
-#include "job/spec/config_file.hpp"
+#include "spec/config_fields.hpp"
+#include "spec/config_file.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/refusal.hpp"
 

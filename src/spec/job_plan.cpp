@@ -1,4 +1,4 @@
-#include "job/spec/job_plan.hpp"
+#include "spec/job_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -11,9 +11,9 @@
 #include "base/errors.hpp"
 #include "base/printable.hpp"
 #include "base/version.hpp"
-#include "job/spec/network_file.hpp"
 #include "scheme/balance.hpp"
 #include "scheme/scheme_spec.hpp"
+#include "spec/network_file.hpp"
 
 namespace syncopate {
 namespace {

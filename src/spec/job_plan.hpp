@@ -8,7 +8,6 @@
 #include "data/batch_feed.hpp"
 #include "data/dataset.hpp"
 #include "device/cluster_file.hpp"
-#include "job/spec/config.hpp"
 #include "membership/membership.hpp"
 #include "optim/delay_compensation.hpp"
 #include "optim/schedule.hpp"
@@ -16,6 +15,7 @@
 #include "pacer/pacer.hpp"
 #include "scheme/scheme_spec.hpp"
 #include "server/consistency.hpp"
+#include "spec/config.hpp"
 
 namespace syncopate {
 

@@ -9,8 +9,8 @@
 
 #include "base/errors.hpp"
 #include "collective/cost_model.hpp"
-#include "job/spec/config_fields.hpp"
-#include "job/spec/config_file.hpp"
+#include "spec/config_fields.hpp"
+#include "spec/config_file.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/refusal.hpp"
 

@@ -14,10 +14,10 @@
 
 #include "base/file.hpp"
 #include "base/time.hpp"
-#include "job/spec/config.hpp"
-#include "job/spec/config_fields.hpp"
-#include "job/spec/config_file.hpp"
-#include "job/spec/job_plan.hpp"
+#include "spec/config.hpp"
+#include "spec/config_fields.hpp"
+#include "spec/config_file.hpp"
+#include "spec/job_plan.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/refusal.hpp"
 

@@ -1,14 +1,14 @@
 // Goal:   a user's own network is given by the path of its file, is distinguished from another file
 //         by its content, and is refused if the file cannot be a network.
 // Method: files of a few bytes; options as on the command line and in a configuration file.
-#include "job/spec/network_file.hpp"
+#include "spec/network_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/file.hpp"
-#include "job/spec/config_file.hpp"
-#include "job/spec/job_plan.hpp"
+#include "spec/config_file.hpp"
+#include "spec/job_plan.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/refusal.hpp"
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "base/errors.hpp"
-#include "job/spec/config_file.hpp"
+#include "spec/config_file.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/refusal.hpp"
 

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
-#include "job/spec/config.hpp"
-#include "job/spec/config_fields.hpp"
+#include "spec/config.hpp"
+#include "spec/config_fields.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/refusal.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "job/spec/networks.hpp"
+#include "spec/networks.hpp"
 
 /// A user's own network in a TorchScript file: the facts that are known without libtorch.
 namespace syncopate {

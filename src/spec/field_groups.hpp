@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "config/option.hpp"
-#include "job/spec/config.hpp"
-#include "job/spec/config_fields.hpp"
+#include "spec/config.hpp"
+#include "spec/config_fields.hpp"
 
 namespace syncopate {
 

@@ -10,10 +10,10 @@
 #include "base/errors.hpp"
 #include "config/text.hpp"
 #include "data/dataset.hpp"
-#include "job/spec/config.hpp"
-#include "job/spec/network_file.hpp"
 #include "scheme/scheme_options.hpp"
 #include "scheme/scheme_spec.hpp"
+#include "spec/config.hpp"
+#include "spec/network_file.hpp"
 
 namespace syncopate {
 namespace {

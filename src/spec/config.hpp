@@ -13,10 +13,10 @@
 #include "config/option_values.hpp"
 #include "data/augmentation.hpp"
 #include "data/split.hpp"
-#include "job/spec/networks.hpp"
 #include "optim/optimizer_spec.hpp"
 #include "optim/schedule.hpp"
 #include "scheme/scheme_spec.hpp"
+#include "spec/networks.hpp"
 
 namespace syncopate {
 

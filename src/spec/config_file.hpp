@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "job/spec/config.hpp"
+#include "spec/config.hpp"
 
 namespace syncopate {
 

@@ -2,7 +2,7 @@
 //         devices, each worker's share of the data, and the settings of server and pacer.
 // Method: one configuration for each way to divide batches; closed values.
 
-#include "job/spec/job_plan.hpp"
+#include "spec/job_plan.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "job/spec/networks.hpp"
+#include "spec/networks.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,14 +8,14 @@
 #include <iterator>
 
 #include "base/errors.hpp"
-#include "job/spec/network_file.hpp"
+#include "spec/network_file.hpp"
 
 namespace syncopate {
 namespace {
 
 constexpr NetworkSpec networks[] = {
 #define NETWORK(id, title, ...) {.name = title, __VA_ARGS__},
-#include "job/spec/networks.inc"
+#include "spec/networks.inc"
 #undef NETWORK
 };
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "config/option.hpp"
-#include "job/spec/config.hpp"
+#include "spec/config.hpp"
 
 namespace syncopate {
 

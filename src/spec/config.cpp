@@ -1,4 +1,4 @@
-#include "job/spec/config.hpp"
+#include "spec/config.hpp"
 
 #include <fmt/format.h>
 

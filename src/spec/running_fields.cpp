@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codec/codec.hpp"
-#include "job/spec/field_groups.hpp"
+#include "spec/field_groups.hpp"
 
 namespace syncopate {
 namespace {

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "data/dataset.hpp"
-#include "job/spec/field_groups.hpp"
-#include "job/spec/network_file.hpp"
 #include "scheme/scheme_spec.hpp"
+#include "spec/field_groups.hpp"
+#include "spec/network_file.hpp"
 
 namespace syncopate {
 namespace {
