@@ -325,7 +325,9 @@ TEST(LoopErrorsTest, BuffersAtTheEnd) {
   const std::map<std::string, int> most_steps{{"ssgd", 20},     {"local-sgd", 20}, {"esync", 1000},
                                               {"nbssgd", 1000}, {"asgd", 20},      {"downpour", 20},
                                               {"easgd", 20},    {"hogwild", 20}};
-  for (const auto& [scheme, most] : most_steps) {
+  for (const auto& known : most_steps) {
+    const std::string& scheme = known.first;  // clang 14 captures no structured binding
+    const int most = known.second;
     SCOPED_TRACE(scheme);
     const std::string folder = run_folder();
     const auto errors = errors_of_two([&](const JobEntry& entry) {
