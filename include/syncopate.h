@@ -359,6 +359,9 @@ typedef struct syncopate_replica {
   /* Called before `take_step` if the set of tensors with a gradient differs from that of the program's own step. The
    * optimizer changes tensor i only if tensors[i] is 1, until the program's next step. */
   const char *(*use_gradients)(void *user, const uint8_t *tensors);
+  /* NULL, or where the reason of a failure is: the results of the callbacks then have no meaning. For languages in which
+   * a callback can end without a result. */
+  const char *const *reason;
 } syncopate_replica;
 
 /* Receives an event: the values that this worker logs for a synchronization round, as a JSON object in one line.

@@ -45,6 +45,12 @@ std::optional<SyncRound> Hogwild::leave(Replica& replica) {
   return rounds_.next({});
 }
 
+std::optional<SyncRound> Hogwild::fetch(Replica& replica) {
+  read_at_ = model_.counts().updates;
+  read(replica);
+  return rounds_.next({});
+}
+
 void Hogwild::take_replica(Replica& replica, const AllWorkers& workers) {
   if (workers.first) {
     model_.replace(replica.view(ReplicaVector::params));

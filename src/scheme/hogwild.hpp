@@ -37,6 +37,7 @@ class Hogwild : public Scheme {
   /// Copies the final shared parameters and the mean of all buffers into the replica.
   std::optional<SyncRound> leave(Replica& replica) override;
   void take_replica(Replica& replica, const AllWorkers& workers) override;
+  std::optional<SyncRound> fetch(Replica& replica) override;
 
  private:
   void read(Replica& replica);

@@ -20,10 +20,10 @@ namespace syncopate {
 /// A place at which a worker waits for all others: the end of its loop, or a call that it makes
 /// there for the `number`-th time in its job (`WorkerSession::align`).
 struct WaitingPlace {
-  std::uint16_t number = 0;  ///< 0: nowhere
-  std::uint16_t name = 0;    ///< a checksum of the name that the program gives the place
+  std::uint32_t number = 0;  ///< 0: nowhere
+  std::uint32_t name = 0;    ///< a checksum of the name that the program gives the place
 
-  static constexpr WaitingPlace end_of_loop() { return {.number = 0xFFFF, .name = 0}; }
+  static constexpr WaitingPlace end_of_loop() { return {.number = 0xFFFFFFFF, .name = 0}; }
   explicit operator bool() const { return number != 0; }
 
   friend bool operator==(const WaitingPlace&, const WaitingPlace&) = default;
@@ -221,6 +221,10 @@ class Scheme {
   /// Called before a pause in which this worker takes no step: it holds no other worker up until
   /// its next one. For schemes in which workers wait for steps of others outside of rounds.
   virtual void rest() {}
+  /// Called after `rest`, when all workers rest: takes the model of all, if a server or shared memory
+  /// keeps it. Returns what this worker then knows of the others, as a round. Errors: as
+  /// `after_backward`.
+  virtual std::optional<SyncRound> fetch(Replica& /*replica*/) { return std::nullopt; }
 
   /// Bytes of values and replies that this worker received, as far as a scheme counts them.
   virtual std::uint64_t bytes_received() const { return 0; }

@@ -34,6 +34,13 @@ Outcome PushPull::after_backward(Replica& replica, const StepFacts& facts) {
   return outcome_of(result, facts.requests);
 }
 
+/// A pull without a push is answered at once: it waits for no other worker's step.
+std::optional<SyncRound> PushPull::fetch(Replica& replica) {
+  const ServerClient::Result result = server_.work({.pull = replica.view(ReplicaVector::params)});
+  replica.store(ReplicaVector::params);
+  return rounds_.next(result.reply, {});
+}
+
 std::unique_ptr<Scheme> make_push_pull(const SchemeContext& context) {
   return std::make_unique<PushPull>(
       server_of(context),

@@ -92,6 +92,7 @@ class PushPull : public ServerScheme {
       : ServerScheme(server, options.start), options_(options), step_(options.start.steps) {}
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
+  std::optional<SyncRound> fetch(Replica& replica) override;
 
  private:
   Options options_;

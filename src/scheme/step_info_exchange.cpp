@@ -14,9 +14,9 @@ namespace {
 
 /// Wire format of a step info: u64 samples, f64 loss sum, i64 pause in ns, 5 flags (stop, evaluate,
 /// checkpoint, ready, has buffers), 3 zeros, i64 duration in ns, f64 weight, f64 progress, f64
-/// learning rate, u32 checksum of settings, u16 number and u16 name of a place, then a bit for each
+/// learning rate, u32 checksum of settings, u32 number and u32 name of a place, then a bit for each
 /// tensor that may be without a gradient.
-constexpr std::size_t fixed_bytes = 72;
+constexpr std::size_t fixed_bytes = 76;
 
 std::size_t bytes_of(const StepInfo& info) {
   return fixed_bytes + GradientSet::packed_bytes(info.gradients.tensors());
@@ -62,8 +62,8 @@ StepInfo unpack(std::span<const std::byte> bytes, std::size_t tensors) {
   info.progress = reader.take<double>();
   info.settings.learning_rate = reader.take<double>();
   info.settings.checksum = reader.take<std::uint32_t>();
-  info.requests.place.number = reader.take<std::uint16_t>();
-  info.requests.place.name = reader.take<std::uint16_t>();
+  info.requests.place.number = reader.take<std::uint32_t>();
+  info.requests.place.name = reader.take<std::uint32_t>();
   info.gradients = GradientSet(tensors, bytes.subspan(fixed_bytes));
   return info;
 }

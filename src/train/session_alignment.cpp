@@ -12,6 +12,7 @@
 #include "base/interruption.hpp"
 #include "collective/basic_collectives.hpp"
 #include "scheme/scheme_spec.hpp"
+#include "telemetry/member_status.hpp"
 #include "train/worker_session.hpp"
 
 namespace syncopate {
@@ -21,13 +22,13 @@ namespace {
 /// each step. It leaves them its core.
 constexpr Duration pause = std::chrono::milliseconds(5);
 
-/// FNV-1a, folded to 16 bits: the same on every host.
-std::uint16_t checksum_of(std::string_view name) {
+/// FNV-1a: the same on every host.
+std::uint32_t checksum_of(std::string_view name) {
   std::uint32_t sum = 2166136261;
   for (const char each : name) {
     sum = (sum ^ static_cast<unsigned char>(each)) * 16777619;
   }
-  return static_cast<std::uint16_t>(sum ^ (sum >> 16));
+  return sum;
 }
 
 }  // namespace
@@ -95,25 +96,27 @@ void WorkerSession::wait_in_rounds(WaitingPlace place, const std::string& name) 
   place_ = {};
 }
 
-/// Workers that wait push nothing, so a step then fetches the same model on all. None goes on
-/// before all have fetched it.
+/// None goes on before all have fetched the same model.
 void WorkerSession::wait_outside_of_rounds(WaitingPlace place, const std::string& name) {
   Group& workers = setup_.workers();
-  std::vector<std::uint16_t> places(workers.size());
+  std::vector<std::uint32_t> places(workers.size());
   const auto gather = [&] {
     allgather(workers, std::as_bytes(std::span(&place.name, 1)),
               std::as_writable_bytes(std::span(places)));
   };
+  report_.enter(phase_synchronization);
   scheme_->rest();
   gather();
   const auto other = std::ranges::find_if(places, [&](auto each) { return each != place.name; });
   if (other != places.end()) {
     refuse_place(name, Rank{static_cast<std::uint32_t>(other - places.begin())});
   }
-  if (traits_of(config()).pull == Pull::each_step) {
-    step_without_samples();
+  if (const auto fetched = scheme_->fetch(replica_)) {
+    act_on(*fetched);
     gather();
   }
+  begin();
+  compute(batch_size_);
 }
 
 void WorkerSession::refuse_place(const std::string& name, Rank other) const {

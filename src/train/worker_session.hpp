@@ -192,7 +192,7 @@ class WorkerSession {
   WaitingPlace place_;             ///< at which this worker takes steps without samples; or none
   bool place_is_agreed_ = false;   ///< every worker waits there
   std::optional<Rank> elsewhere_;  ///< a worker that waits elsewhere
-  std::uint16_t alignments_ = 0;   ///< calls of `align` so far
+  std::uint32_t alignments_ = 0;   ///< calls of `align` so far
   bool done_ = false;
   bool reported_complete_ = false;
   bool reported_out_of_time_ = false;

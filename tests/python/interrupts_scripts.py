@@ -93,6 +93,23 @@ def catches():
         align()
 
 
+def in_a_callback():
+    """Ctrl-C reaches worker 1 at the first line of a callback of the library."""
+    job = syncopate.init()
+    loop = Loop(job)
+    loop.step()
+
+    def profile(frame, event, _):
+        if event == "call" and frame.f_code.co_name == "callback":
+            sys.setprofile(None)
+            signal.raise_signal(signal.SIGINT)
+
+    if job.rank == 1:
+        sys.setprofile(profile)
+    for _ in range(100):
+        loop.step()
+
+
 def handles(how):
     """Worker 1 waits in a step, or at its end, and its signal handlers do other things than raise KeyboardInterrupt."""
     job = syncopate.init("ssgd")

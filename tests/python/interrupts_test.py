@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import unittest
+from concurrent import futures
 
 from script_cases import LIMIT, SYNCOPATE, ScriptTest
 
@@ -93,6 +94,21 @@ class Interrupts(ScriptTest):
         for each in (self.started(1, "joins_again"), first):
             self.assertIn("sum 2.0", each.communicate(timeout=LIMIT)[0])
             self.assertEqual(each.returncode, 0)
+
+    def test_a_callback_that_ends_at_its_first_line(self):
+        """ctypes then has no result to give to the library."""
+        with futures.ThreadPoolExecutor() as all_at_once:
+            ends = {scheme: all_at_once.submit(
+                subprocess.run, [SYNCOPATE, "run", "-n", "2", "--scheme", scheme, "--run-dir", f"callback-{scheme}", "--",
+                                 *self.python, SCRIPTS, "in_a_callback"], capture_output=True, text=True, cwd=self.folder,
+                check=False) for scheme in ("ssgd", "esync", "local-sgd")}
+        for scheme, done in ends.items():
+            with self.subTest(scheme):
+                said = done.result().stderr
+                self.assertRegex(said, r"(?m)^\[worker 1\] KeyboardInterrupt")
+                self.assertRegex(said, r"(?m)^\[worker 0\] .*" + BY_INTERRUPT)
+                self.assertNotIn("signal 11", said)
+                self.assertNotIn("Exception ignored", said)
 
     def test_a_script_that_goes_on_after_an_interrupted_align(self):
         other, waiting = self.both("catches")

@@ -52,7 +52,7 @@ ANY = 2**32 - 1
 class Replica(Structure):
     _fields_ = [("size", c_size_t), ("user", c_void_p), ("parameter_count", c_uint64), ("buffer_count", c_uint64),
                 ("view", View), ("store", Store), ("move", Move), ("take_step", TakeStep), ("tensor_count", c_uint64),
-                ("use_gradients", UseGradients)]
+                ("use_gradients", UseGradients), ("reason", POINTER(c_char_p))]
 
 
 class SchemeTraits(Structure):

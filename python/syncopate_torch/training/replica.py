@@ -50,7 +50,7 @@ class Replica:
         self._is_released = False
         self._flags = bytes([1]) * len(self.params.tensors)  # the flags that the library has
         self._failure = None
-        self._reason = None
+        self._reason = ctypes.c_char_p()  # the library reads it after each callback
         self._callbacks, self._usual_hook = [], None
         # Kept alive: the library calls them as long as it trains.
         self._view_call = library.View(self._callback(self._view))
@@ -68,6 +68,7 @@ class Replica:
         """Returns the description for the library."""
         own = library.Replica(size=ctypes.sizeof(library.Replica), parameter_count=len(self.params.vector.values),
                               buffer_count=len(self.buffers.vector.values), view=self._view_call, take_step=self._step_call)
+        own.reason = ctypes.pointer(self._reason)
         if self.is_alone or self.params.vector.values.device.type != "cpu":
             own.store = self._store_call
         else:
@@ -162,31 +163,29 @@ class Replica:
         self.grads.collect()
 
     def _callback(self, body):
-        """Wraps `body` without the library's user pointer; stores an exception and returns its message."""
+        """Wraps `body` without the library's user pointer; stores an exception, and its message for the library."""
 
         def callback(_user, *arguments):
             try:
                 body(*arguments)
             except BaseException as error:  # also KeyboardInterrupt: no exception may leave a callback
                 self._failed(error)
-                self._reason = ctypes.create_string_buffer(f"{type(error).__name__}: {error}".encode())
-                return ctypes.addressof(self._reason)
-            return None
 
         self._callbacks.append(callback)
         return callback
 
     def _failed(self, error):
-        if self.tells:
-            self.report(error)
         if self._failure is None:
             self._failure = error
+        self._reason.value = f"{type(error).__name__}: {error}".replace("\0", "").encode(errors="replace")
+        if self.tells:
+            self.report(error)
         if not isinstance(error, Exception):  # of a signal handler: the others get its message, not that of the callback
             self.abandon(error)
 
     def _take_lost_error(self, lost):
         """A hook for errors that ctypes cannot raise. In the main thread the interpreter may run a signal handler before
-        the first line of a callback."""
+        the first line of a callback, which then has no result."""
         text = str(lost.err_msg)
         if any(lost.object is each or repr(each) in text for each in self._callbacks):
             self._failed(lost.exc_value)

@@ -19,13 +19,6 @@ syncopate_vector vector_of(ReplicaVector which) {
   throw InternalError("a replica was asked for a vector that it does not have");
 }
 
-/// Throws an error with the reason that a failed callback has returned, which ends training.
-void expect_none(const char* reason) {
-  if (reason != nullptr) {
-    throw Error(reason);
-  }
-}
-
 [[noreturn]] void refuse_checkpoint() {
   throw InternalError("a program's own replica was asked for a checkpoint");
 }
@@ -41,6 +34,14 @@ CallbackReplica::CallbackReplica(const syncopate_replica& callbacks) : callbacks
   }
   if (callbacks.tensor_count > 0 && callbacks.use_gradients == nullptr) {
     throw ConfigError("a replica with a tensor_count needs the callback use_gradients");
+  }
+}
+
+/// Ends training with the reason of a callback that failed.
+void CallbackReplica::expect_success(const char* result) const {
+  const char* const reason = callbacks_.reason != nullptr ? *callbacks_.reason : result;
+  if (reason != nullptr) {
+    throw Error(reason);
   }
 }
 
@@ -62,7 +63,7 @@ std::span<float> CallbackReplica::view(ReplicaVector which) {
     return {};
   }
   float* values = nullptr;
-  expect_none(callbacks_.view(callbacks_.user, vector_of(which), &values));
+  expect_success(callbacks_.view(callbacks_.user, vector_of(which), &values));
   if (values == nullptr) {
     throw Error(
         "the program's replica gave no memory for a vector: its callback view must set the "
@@ -73,7 +74,7 @@ std::span<float> CallbackReplica::view(ReplicaVector which) {
 
 void CallbackReplica::store(ReplicaVector which) {
   if (callbacks_.store != nullptr && size(which) > 0) {
-    expect_none(callbacks_.store(callbacks_.user, vector_of(which)));
+    expect_success(callbacks_.store(callbacks_.user, vector_of(which)));
   }
 }
 
@@ -91,16 +92,16 @@ void CallbackReplica::move_into(SharedMemory& memory) {
     place->values = make_values(&memory, values.size());
     std::ranges::copy(values, place->values.get());
     float* const begin = place->values.get();
-    expect_none(callbacks_.move(callbacks_.user, vector_of(which), begin, place.release()));
+    expect_success(callbacks_.move(callbacks_.user, vector_of(which), begin, place.release()));
   }
 }
 
 void CallbackReplica::take_step(double rate_factor) {
-  expect_none(callbacks_.take_step(callbacks_.user, rate_factor));
+  expect_success(callbacks_.take_step(callbacks_.user, rate_factor));
 }
 
 void CallbackReplica::show_gradients(const GradientSet& tensors) {
-  expect_none(callbacks_.use_gradients(callbacks_.user, tensors.flags().data()));
+  expect_success(callbacks_.use_gradients(callbacks_.user, tensors.flags().data()));
 }
 
 OptimizerState CallbackReplica::optimizer_state() const {

@@ -29,6 +29,7 @@ class CallbackReplica final : public ProgramReplica {
   void take_step(double rate_factor) override;
   void show_gradients(const GradientSet& tensors) override;
   std::size_t size(ReplicaVector which) const;
+  void expect_success(const char* result) const;
 
   syncopate_replica callbacks_;
 };

@@ -157,10 +157,15 @@ void LoopJob::Member::leave_groups() {
 
 LoopJob::Member::Use::Use(Member& member) : member_(member) {
   member.expect_own_process();
-  if (member.in_use_.exchange(true)) {
-    throw ConfigError(
-        "two threads use this job at the same time; call it from one, or give each its turn");
+  std::thread::id user{};
+  if (member.in_use_by_.compare_exchange_strong(user, std::this_thread::get_id())) {
+    return;
   }
+  throw ConfigError(
+      user == std::this_thread::get_id()
+          ? "a call of this job is under way in this thread: the program's optimizer, and a signal "
+            "handler that runs meanwhile, may not call the job; let the handler set a flag"
+          : "two threads use this job at the same time; call it from one, or give each its turn");
 }
 
 LoopJob::LoopJob(const InitOptions& options) : member_(std::make_shared<Member>(options)) {}

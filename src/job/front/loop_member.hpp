@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -71,7 +72,7 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
   class Use {
    public:
     explicit Use(Member& member);
-    ~Use() { member_.in_use_ = false; }
+    ~Use() { member_.in_use_by_ = std::thread::id(); }
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
 
@@ -108,8 +109,8 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
   };
   std::vector<Share> shares_;  ///< of all calls of `share`
   std::atomic<bool> trained_ = false;
-  std::atomic<bool> in_use_ = false;
-  std::atomic<int> groups_ = 0;  ///< open ones
+  std::atomic<std::thread::id> in_use_by_{};  ///< none: no thread
+  std::atomic<int> groups_ = 0;               ///< open ones
   std::atomic<bool> left_ = false;
   const std::shared_ptr<ProgramWaits> waits_ = std::make_shared<ProgramWaits>();
   const std::uint32_t process_;

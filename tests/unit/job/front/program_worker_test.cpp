@@ -1,8 +1,8 @@
 // Goal:   a program drives its worker on the thread of its own loop: the scheme's work and the
 //         calls of its replica happen there; an interruption, an abandoned loop, a failing replica
 //         and a loop that ends early reach the other workers, and no call waits forever.
-// Method: two programs are threads of this process, beside a real coordinator; each waits only for
-//         the other.
+// Method: programs are threads of this process, beside a real coordinator; they wait only for each
+//         other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,19 +30,19 @@ using testing::HasSubstr;
 /// What a program does after its training has begun.
 using Loop = std::function<void(std::uint32_t rank, LoopTraining& training, PlainReplica& replica)>;
 
-/// Both programs train by `scheme`, each in its own `loop`. Returns the error that ended the job.
-std::string train_two(const std::string& scheme, const Loop& loop) {
-  test::ProgramCoordinator coordinator(2);
+/// The programs train by `scheme`, each in its own `loop`. Returns the error that ended the job.
+std::string train(std::uint32_t programs, const std::string& scheme, const Loop& loop) {
+  test::ProgramCoordinator coordinator(programs);
   const std::string folder = test::new_run_folder();
   std::vector<std::jthread> threads;
-  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+  for (std::uint32_t rank = 0; rank < programs; ++rank) {
     threads.emplace_back([&, rank] {
       const LoopJob job({.scheme = scheme,
                          .options = {{"run-dir", folder}},
                          .entry = JobEntry{.coordinator = coordinator.address(),
                                            .key = coordinator.key(),
                                            .rank = rank,
-                                           .size = 2}});
+                                           .size = programs}});
       auto replica = std::make_unique<PlainReplica>();
       PlainReplica& own = *replica;
       LoopTraining training(
@@ -52,6 +52,10 @@ std::string train_two(const std::string& scheme, const Loop& loop) {
     });
   }
   return coordinator.run();
+}
+
+std::string train_two(const std::string& scheme, const Loop& loop) {
+  return train(2, scheme, loop);
 }
 
 void take_steps(LoopTraining& training, PlainReplica& replica, int count) {
@@ -134,6 +138,23 @@ TEST(ProgramWorkerTest, LoopsOfUnequalLengthAlignWithOneModel) {
     EXPECT_EQ(models[0], models[1]);
     EXPECT_LT(models[0].back().front(), models[0].front().front());  // training goes on in between
     EXPECT_THAT(kept, testing::Each(3));
+  }
+}
+
+/// A step of `backup` closes with two of three gradients, so the last workers to come are late.
+TEST(ProgramWorkerTest, ALateWorkerOfBackupDoesNotHoldAnAlignUp) {
+  for (int job = 0; job < 5; ++job) {
+    std::array<std::vector<float>, 3> models;
+    const std::string error =
+        train(3, "backup", [&](std::uint32_t rank, LoopTraining& training, PlainReplica& replica) {
+          take_steps(training, replica, 5 * (2 - static_cast<int>(rank)));
+          training.align("the end");
+          const auto params = replica.view(ReplicaVector::params);
+          models.at(rank).assign(params.begin(), params.end());
+          training.finish();
+        });
+    EXPECT_EQ(error, "");
+    EXPECT_THAT(models, testing::Each(models[0]));
   }
 }
 
