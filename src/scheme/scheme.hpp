@@ -221,8 +221,8 @@ class Scheme {
   /// Called before a pause in which this worker takes no step: it holds no other worker up until
   /// its next one. For schemes in which workers wait for steps of others outside of rounds.
   virtual void rest() {}
-  /// Called after `rest`, when all workers rest: takes the model of all, if a server or shared memory
-  /// keeps it. Returns what this worker then knows of the others, as a round. Errors: as
+  /// Called after `rest`, when all workers rest: takes the model of all, if a server or shared
+  /// memory keeps it. Returns what this worker then knows of the others, as a round. Errors: as
   /// `after_backward`.
   virtual std::optional<SyncRound> fetch(Replica& /*replica*/) { return std::nullopt; }
 
