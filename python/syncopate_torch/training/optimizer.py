@@ -11,7 +11,7 @@ from syncopate_torch.core import library
 from syncopate_torch.core.arguments import MOST_32, shown, whole, whole_weight
 from syncopate_torch.core.errors import ConfigError, Error
 from syncopate_torch.core.objects import shared_object
-from syncopate_torch.core.process import SIGNALS, after_waits, ending_error, is_success, wait_until_read
+from syncopate_torch.core.process import after_waits, ending_error, is_success, wait_until_read
 from syncopate_torch.core.torch_versions import ZERO_GRAD_SETS_TO_NONE, has_step_hooks, with_step_hooks
 from syncopate_torch.training.batch_norm import SynchronizedLayers
 from syncopate_torch.training.flat import frozen_tensors
@@ -195,6 +195,7 @@ class DistributedOptimizer(StandIn):
         Errors: ConfigError if workers pass different names; those of `step`.
         """
         self.expect_no_pass("align")
+        self.expect_under_way()
         if self._job.size == 1:
             return
         try:
@@ -474,7 +475,7 @@ def _close(training, replica, sums, progress, earlier_error, process):
 def _finish(training, replica):
     """Finishes the training of a script that did not call `finish`. Returns False if the job ended with an error."""
     try:
-        with SIGNALS.of_training(replica.abandon):
+        with replica.catching():
             library.call("training_finish", training)
     except BaseException as error:  # also KeyboardInterrupt
         replica.report(error)

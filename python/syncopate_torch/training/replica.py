@@ -1,4 +1,5 @@
 """The model that a scheme trains: the flat vectors of a module, and a step of its optimizer."""
+import contextlib
 import ctypes
 import json
 import sys
@@ -51,7 +52,7 @@ class Replica:
         self._flags = bytes([1]) * len(self.params.tensors)  # the flags that the library has
         self._failure = None
         self._reason = ctypes.c_char_p()  # the library reads it after each callback
-        self._callbacks, self._usual_hook = [], None
+        self._callbacks = []
         # Kept alive: the library calls them as long as it trains.
         self._view_call = library.View(self._callback(self._view))
         self._store_call = library.Store(self._callback(self._store))
@@ -79,20 +80,38 @@ class Replica:
 
     def called(self, function, *arguments):
         """Calls a function that may run callbacks. Errors: first those of a callback."""
-        hook, sys.unraisablehook = sys.unraisablehook, self._take_lost_error
-        self._usual_hook = hook
         try:
-            with SIGNALS.of_training(self.abandon):
+            with self.catching():
                 return function(*arguments)
         except BaseException:
             self._has_raised = True
             raise
         finally:
-            sys.unraisablehook = hook
             if self._failure is not None:
                 self._has_raised = True
                 failure, self._failure = self._failure, None
                 raise failure
+
+    @contextlib.contextmanager
+    def catching(self):
+        """Within the block errors of signal handlers end the training, also those that ctypes cannot raise: in the main
+        thread the interpreter may run a handler before the first line of a callback, which then has no result."""
+        usual = sys.unraisablehook
+
+        def take(lost):
+            text = str(lost.err_msg)
+            if any(lost.object is each or repr(each) in text for each in self._callbacks):
+                self._failed(lost.exc_value)
+                self.abandon(lost.exc_value)
+            else:
+                usual(lost)
+
+        sys.unraisablehook = take
+        try:
+            with SIGNALS.of_training(self.abandon):
+                yield
+        finally:
+            sys.unraisablehook = usual
 
     def abandon(self, error):
         """Ends the job for all workers, once: an exit that follows from the error must not replace the reason."""
@@ -182,16 +201,6 @@ class Replica:
             self.report(error)
         if not isinstance(error, Exception):  # of a signal handler: the others get its message, not that of the callback
             self.abandon(error)
-
-    def _take_lost_error(self, lost):
-        """A hook for errors that ctypes cannot raise. In the main thread the interpreter may run a signal handler before
-        the first line of a callback, which then has no result."""
-        text = str(lost.err_msg)
-        if any(lost.object is each or repr(each) in text for each in self._callbacks):
-            self._failed(lost.exc_value)
-            self.abandon(lost.exc_value)
-        else:
-            self._usual_hook(lost)
 
     def _view(self, which, values):
         values[0] = self._vectors[which].address()
