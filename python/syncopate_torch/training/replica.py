@@ -59,7 +59,9 @@ class Replica:
         self._move_call = library.Move(self._callback(self._move))
         self._step_call = library.TakeStep(self._callback(self._take_step))
         self._use_call = library.UseGradients(self._callback(self._use_gradients))
-        self.round_call = library.OnRound(self._callback(lambda line: on_round(json.loads(line)))) if on_round else None
+        self.round_call = None
+        if on_round:  # its errors end this worker, but not the round
+            self.round_call = library.OnRound(self._callback(lambda line: on_round(json.loads(line)), may_fail=False))
 
     @property
     def is_training(self):
@@ -102,6 +104,7 @@ class Replica:
             text = str(lost.err_msg)
             if any(lost.object is each or repr(each) in text for each in self._callbacks):
                 self._failed(lost.exc_value)
+                self._say_reason(lost.exc_value)
                 self.abandon(lost.exc_value)
             else:
                 usual(lost)
@@ -181,14 +184,17 @@ class Replica:
         self._wrapped.expect_in_place(self.buffers)
         self.grads.collect()
 
-    def _callback(self, body):
-        """Wraps `body` without the library's user pointer; stores an exception, and its message for the library."""
+    def _callback(self, body, may_fail=True):
+        """Wraps `body` without the library's user pointer; stores an exception, and, if the callback may fail, its message
+        for the library."""
 
         def callback(_user, *arguments):
             try:
                 body(*arguments)
             except BaseException as error:  # also KeyboardInterrupt: no exception may leave a callback
                 self._failed(error)
+                if may_fail:
+                    self._say_reason(error)
 
         self._callbacks.append(callback)
         return callback
@@ -196,11 +202,13 @@ class Replica:
     def _failed(self, error):
         if self._failure is None:
             self._failure = error
-        self._reason.value = f"{type(error).__name__}: {error}".replace("\0", "").encode(errors="replace")
         if self.tells:
             self.report(error)
         if not isinstance(error, Exception):  # of a signal handler: the others get its message, not that of the callback
             self.abandon(error)
+
+    def _say_reason(self, error):
+        self._reason.value = f"{type(error).__name__}: {error}".replace("\0", "").encode(errors="replace")
 
     def _view(self, which, values):
         values[0] = self._vectors[which].address()
