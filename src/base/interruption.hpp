@@ -36,20 +36,24 @@ bool is_asked();
 /// Asks the thread's function. False in a thread that has not called `ask`.
 bool is_requested();
 
+/// The same for a caller that holds a mutex, which it releases while it asks. Clang's analysis does
+/// not follow a mutex through a reference.
+inline bool is_requested(MutexLock& lock) NO_THREAD_SAFETY_ANALYSIS {
+  lock.unlock();
+  const bool requested = is_requested();
+  lock.lock();
+  return requested;
+}
+
 /// Errors: Interrupted if `is_requested()`.
 void throw_if_requested();
 
 /// Waits until `ready()`, which is called under the mutex, is true. Returns false if the wait is
-/// interrupted. The caller holds the mutex afterwards. Clang's analysis does not follow a mutex
-/// through a reference.
+/// interrupted. The caller holds the mutex afterwards.
 template <class Ready>
-bool wait(MutexLock& lock, std::condition_variable& changed,
-          const Ready& ready) NO_THREAD_SAFETY_ANALYSIS {
+bool wait(MutexLock& lock, std::condition_variable& changed, const Ready& ready) {
   while (!changed.wait_for(lock.native(), every, ready)) {
-    lock.unlock();
-    const bool requested = is_requested();
-    lock.lock();
-    if (requested) {
+    if (is_requested(lock)) {
       return false;
     }
   }

@@ -81,12 +81,6 @@ namespace {
 /// The system refuses longer names.
 constexpr std::size_t thread_name_length = 15;
 
-/// A thread whose waits may be interrupted wakes up regularly to check for an interruption.
-TimePoint end_of_slice(TimePoint deadline) {
-  return interruption::is_asked() ? std::min(deadline, steady_now() + interruption::every)
-                                  : deadline;
-}
-
 /// Logs the error that ended a task. An error after the end of its node is only a consequence of
 /// that end, whose reason is reported elsewhere.
 void log_end_of(const std::string& task, const std::exception_ptr& error, bool cancelled) {
@@ -217,9 +211,7 @@ bool RealWorld::wait(MutexLock& lock, std::condition_variable& changed, TimePoin
   bool interrupted = false;
   while (!changed.wait_until(lock.native(), to_steady(end_of_slice(deadline)), has_ended) &&
          !interrupted && now() < deadline) {
-    lock.unlock();
-    interrupted = interruption::is_requested();
-    lock.lock();
+    interrupted = interruption::is_requested(lock);
   }
   waiting_.erase(entry);
   if (cancelled_) {

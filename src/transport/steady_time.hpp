@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/awake_clock.hpp"
+#include "base/interruption.hpp"
 #include "base/time.hpp"
 
 namespace syncopate {
@@ -42,6 +43,13 @@ inline SteadyTime::time_point to_steady(TimePoint when) {
   constexpr Duration suspensions = std::chrono::hours(24 * 365 * 10);
   return SteadyTime::time_point(
       std::min(when.time_since_epoch(), no_deadline.time_since_epoch() - suspensions));
+}
+
+/// When a wait until `deadline` wakes up to ask whether it is interrupted (`interruption`): only in
+/// a thread whose waits may be.
+inline TimePoint end_of_slice(TimePoint deadline) {
+  return interruption::is_asked() ? std::min(deadline, steady_now() + interruption::every)
+                                  : deadline;
 }
 
 }  // namespace syncopate

@@ -21,20 +21,6 @@ wire::FrameHeaderBytes header_of(Tag tag, std::size_t bytes) {
   return wire::encode(wire::FrameHeader{wire::FrameKind::message, tag.value, bytes});
 }
 
-/// A thread whose waits may be interrupted wakes up to ask.
-TimePoint end_of_slice(TimePoint deadline) {
-  return interruption::is_asked() ? std::min(deadline, steady_now() + interruption::every)
-                                  : deadline;
-}
-
-/// Asks without the mutex. The analysis does not follow a mutex through a reference.
-bool is_interrupted(MutexLock& lock) NO_THREAD_SAFETY_ANALYSIS {
-  lock.unlock();
-  const bool requested = interruption::is_requested();
-  lock.lock();
-  return requested;
-}
-
 }  // namespace
 
 /// A send from a borrowed buffer.
@@ -230,7 +216,7 @@ void Outbox::await(SendHandle& handle, TimePoint deadline) {
       cut_off("timed out");
       throw PeerTimedOut(to_, "a message was not taken before its deadline");
     }
-    if (is_interrupted(lock)) {
+    if (interruption::is_requested(lock)) {
       cut_off("was interrupted");
       throw interruption::Interrupted();
     }
