@@ -215,6 +215,18 @@ TEST(ProgramWorkerTest, AnotherThreadAbandonsALoopThatWaits) {
   EXPECT_THAT(error, HasSubstr("the script gave up"));
 }
 
+TEST(ProgramWorkerTest, AnOptimizerDoesNotCallTheJobWithinAStep) {
+  std::array<std::string, 2> refusals;
+  const std::string error =
+      train_two("ssgd", [&](std::uint32_t rank, LoopTraining& training, PlainReplica& replica) {
+        replica.on_step = [&] { refusals.at(rank) = error_of([&] { training.step(4); }); };
+        take_steps(training, replica, 1);
+        training.finish();
+      });
+  EXPECT_EQ(error, "");  // the refusal has no other effect
+  EXPECT_THAT(refusals, testing::Each(HasSubstr("is under way in this thread")));
+}
+
 TEST(ProgramWorkerTest, AReplicaThatFailsEndsTheJobByItsReason) {
   std::array<std::string, 2> errors;
   const std::string error = train_two(
