@@ -468,12 +468,11 @@ SYNCOPATE_API syncopate_status syncopate_training_step(syncopate_training *train
  * of several processes. */
 SYNCOPATE_API syncopate_status syncopate_training_step_alone(syncopate_training *training, uint32_t samples, int finite);
 
-/* Waits until every worker has called it, even after different numbers of steps: before a test, a checkpoint or another
- * call of all workers in the middle of training. All workers call it between two steps. While it waits, this worker
- * takes part in the rounds of the others without samples. All replicas are equal afterwards, except in `local`,
- * `downpour`, `easgd` and `nbssgd` with `commit` `racy`, where each worker keeps its own. Gradients do not change.
- * `place` is a name for this call, the same on all workers. Errors: those of syncopate_training_step;
- * SYNCOPATE_CONFIG_ERROR if workers pass different names. */
+/* Waits until every worker has called it, even after different numbers of steps, such as before a test. All workers call
+ * it between two steps. While it waits, this worker takes part in the rounds of the others without samples. All replicas
+ * are equal afterwards, except in `local`, `downpour`, `easgd` and `nbssgd` with `commit` `racy`, where each worker keeps
+ * its own. Gradients do not change. `place` is a name for this call, the same on all workers. Errors: those of
+ * syncopate_training_step; SYNCOPATE_CONFIG_ERROR if workers pass different names. */
 SYNCOPATE_API syncopate_status syncopate_training_align(syncopate_training *training, const char *place);
 
 /* Adopts the replicas' current values. All workers call it after syncopate_training_align, without a step in between,

@@ -330,7 +330,7 @@ std::vector<NodeId> WaitPolicy::preventing_end(Duration patience, TimePoint now)
   return nodes[AtEnd::comes].empty() ? culprits_of(nodes[AtEnd::idle]) : std::vector<NodeId>{};
 }
 
-/// Of several members without progress, returns those for which the others wait.
+/// Returns those of several members without progress for which the others wait.
 std::vector<NodeId> WaitPolicy::culprits_of(std::vector<NodeId> idle) const {
   const auto waits = [this](NodeId node) { return find(node)->watch.waits(); };
   if (!std::ranges::all_of(idle, waits)) {

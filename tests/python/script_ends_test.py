@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Goal:   a training script that fails ends as a Python script does, and the scripts of the other workers end, too, instead
         of hanging.
-Method: scripts.py under `syncopate run` and alone; the test checks exit status and output.
+Method: scripts.py under `syncopate run` and by itself; the test checks exit status and output.
 """
 import os
 import pathlib

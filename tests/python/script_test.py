@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Goal:   a training script in Python joins a job by five calls and gets the result that a single process would compute.
-Method: scripts.py under `syncopate run` and alone, compared with torch in this process.
+Method: scripts.py under `syncopate run` and by itself, compared with torch in this process.
 """
 import json
 import os

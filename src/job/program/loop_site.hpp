@@ -32,7 +32,7 @@ class LoopSite final : public HostSite {
   std::size_t bytes_of_workers() const;
 
   std::span<std::byte> shared_memory() const override;
-  /// Of a server. Errors: InternalError for a worker, whose replica the program has.
+  /// Makes the replica of a server. Errors: InternalError for a worker, whose replica is elsewhere.
   std::unique_ptr<Replica> make_replica(Role role, Rank index) const override;
   /// Computes nothing: the gradients are the program's.
   wire::Join introduction(Role role, Rank index, Replica& replica) const override;

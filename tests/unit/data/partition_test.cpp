@@ -206,8 +206,8 @@ TEST(SplitByClass, DealsWholeClassesEvenly) {
 }
 
 TEST(SplitByClass, DealsLargeClassesFirst) {
-  // Of the classes of 1, 2, 3 and 6 samples, the workers first get those of 6 and of 3. The class
-  // of 2 goes to the smaller part, and the class of 1 to the part with fewer classes.
+  // The workers first get the classes of 6 and of 3 samples. The class of 2 goes to the smaller
+  // part, and the class of 1 to the part with fewer classes.
   const Labels labels{0, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3};
   EXPECT_EQ(part_sizes(labels, 2), (std::vector<std::size_t>{7, 5}));
 }
