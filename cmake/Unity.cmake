@@ -24,8 +24,9 @@ all_alone(syncopate_wire_messages syncopate_report_events syncopate_contract_cas
 # The library and its C++ headers have classes of the same names.
 compile_alone(loop_tests tests/torch/loops/module_jobs.cpp tests/support/program_coordinator.cpp)
 # What a test compiles again, with one line more in a list, must not come from the library, too.
-all_alone(extension_tests codec_extension_tests network_extension_tests)
+all_alone(extension_tests codec_extension_tests network_extension_tests reducer_extension_tests)
 compile_alone(syncopate_codec src/codec/codec.cpp)
+compile_alone(syncopate_collective src/collective/reducer.cpp)
 compile_alone(syncopate_scheme src/scheme/scheme_spec.cpp)
 compile_alone(syncopate_spec src/spec/networks.cpp)
 compile_alone(syncopate_torch torch/models/registry.cpp)

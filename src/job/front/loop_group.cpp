@@ -9,12 +9,9 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <variant>
 
 #include "base/errors.hpp"
 #include "collective/basic_collectives.hpp"
-#include "collective/exchange.hpp"
-#include "collective/message_parts.hpp"
 #include "collective/part_reduction.hpp"
 #include "job/front/loop_member.hpp"
 
@@ -43,25 +40,21 @@ void check_room(const char* what, std::size_t blocks, std::size_t bytes, std::si
   }
 }
 
-// In the order of the types of `Reducible`, and in that of `Reduction`.
-constexpr std::array type_names{"float32",  "float64", "int32", "int64",
-                                "bfloat16", "float16", "int8",  "uint8"};
-static_assert(type_names.size() == std::variant_size_v<Reducible>);
+// In the order of `Reduction`.
 constexpr std::array reduction_names{"sum", "product", "min", "max", "and", "or", "xor"};
 
-CollectiveCall call_of(const char* kind, const Reducible& values, Reduction reduction,
+CollectiveCall call_of(const char* kind, const Values& values, Reduction reduction,
                        std::optional<std::uint32_t> root = {}) {
   return {.kind = kind,
-          .type = type_names[values.index()],
-          .count = std::visit([](auto typed) { return typed.size(); }, values),
+          .type = name_of(values.type()),
+          .count = values.size(),
           .reduction = reduction_names[static_cast<std::size_t>(reduction)],
           .root = root};
 }
 
-void reduce_over(ProgramGroup& group, const Reducible& values, Reduction reduction) {
-  const auto* const floats = std::get_if<std::span<float>>(&values);
-  if (floats != nullptr && reduction == Reduction::sum) {
-    group.allreduce().reduce(*floats);
+void reduce_over(ProgramGroup& group, const Values& values, Reduction reduction) {
+  if (values.type() == ValueType::float32 && reduction == Reduction::sum) {
+    group.allreduce().reduce(values);
   } else {
     part_allreduce(group.group(), values, reduction);
   }
@@ -214,14 +207,14 @@ void LoopGroup::expect_other(std::uint32_t rank, const char* what) const {
   }
 }
 
-LoopGroup::Collective LoopGroup::allreduce(const Reducible& values, Reduction reduction) const {
+LoopGroup::Collective LoopGroup::allreduce(const Values& values, Reduction reduction) const {
   expect_combination(values, reduction);
   return {
       .among = [values, reduction](ProgramGroup& group) { reduce_over(group, values, reduction); },
       .call = call_of("allreduce", values, reduction)};
 }
 
-LoopGroup::Collective LoopGroup::reduce(const Reducible& values, Reduction reduction,
+LoopGroup::Collective LoopGroup::reduce(const Values& values, Reduction reduction,
                                         std::uint32_t root) const {
   expect_combination(values, reduction);
   expect_rank(root, "root");
@@ -232,14 +225,11 @@ LoopGroup::Collective LoopGroup::reduce(const Reducible& values, Reduction reduc
           .call = call_of("reduce", values, reduction, root)};
 }
 
-LoopGroup::Collective LoopGroup::reduce_scatter(const Reducible& values, const Reducible& mine,
+LoopGroup::Collective LoopGroup::reduce_scatter(const Values& values, const Values& mine,
                                                 Reduction reduction) const {
   expect_combination(values, reduction);
-  const auto bytes = [](const Reducible& of) {
-    return std::visit([](auto typed) { return std::as_writable_bytes(typed); }, of);
-  };
-  const std::span<const std::byte> own = bytes(values);
-  const std::span<std::byte> result = bytes(mine);
+  const std::span<const std::byte> own = values.bytes();
+  const std::span<std::byte> result = mine.bytes();
   check_room("reduce_scatter", size(), result.size(), own.size());
   return {.among =
               [=](ProgramGroup& group) {

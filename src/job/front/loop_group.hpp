@@ -10,7 +10,7 @@
 
 #include "base/interruption.hpp"
 #include "base/time.hpp"
-#include "collective/reducible.hpp"
+#include "collective/part_reduction.hpp"
 #include "job/front/loop_job.hpp"
 #include "job/program/pending.hpp"
 #include "job/program/program_group.hpp"
@@ -93,12 +93,11 @@ class LoopGroup {
   /// Replaces `values` by their reduction over the group: the same bits on each. Sums of float32
   /// are added in the order that the fastest algorithm has, all others in that of ranks, those of
   /// bfloat16 and float16 in float32; integers wrap around.
-  Collective allreduce(const Reducible& values, Reduction reduction) const;
+  Collective allreduce(const Values& values, Reduction reduction) const;
   /// Replaces `values` by their reduction on worker `root`; those of the others stay.
-  Collective reduce(const Reducible& values, Reduction reduction, std::uint32_t root) const;
+  Collective reduce(const Values& values, Reduction reduction, std::uint32_t root) const;
   /// `mine` becomes this worker's block of the reduction of `values`.
-  Collective reduce_scatter(const Reducible& values, const Reducible& mine,
-                            Reduction reduction) const;
+  Collective reduce_scatter(const Values& values, const Values& mine, Reduction reduction) const;
   /// Replaces `bytes` by those of worker `root`.
   Collective broadcast(std::span<std::byte> bytes, std::uint32_t root) const;
   /// Block r of `all` becomes what worker r passes as `mine`.

@@ -9,7 +9,7 @@
 namespace syncopate {
 
 // The jobs of the commands. Each function controls its whole process: it forks, handles signals,
-// and returns the exit status. `job/front/job.hpp` runs a job without any of this.
+// and returns the exit status.
 
 /// `syncopate train`: makes the run folder, starts coordinator, workers, servers and evaluator as
 /// processes on this machine, or all of them in one process in virtual time, and shows them until

@@ -1,6 +1,7 @@
 // Goal:   a program that trains by a loop of its own gets the same parameters as the same training
-//         by `Job::start`, and synchronized workers get the same parameters.
-// Method: a small classifier with fixed initial parameters; programs are threads.
+//         by the built-in loop, and synchronized workers get the same parameters.
+// Method: a small classifier with fixed initial parameters; programs are threads, the built-in loop
+//         runs in the simulator.
 #include <gtest/gtest.h>
 
 #include <cmath>

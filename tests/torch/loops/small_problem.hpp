@@ -3,10 +3,11 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
-// A small problem for tests that compare jobs of modules with programs that have their own loop.
+// A small problem for tests that compare the built-in loop with programs that have their own.
 // Includes none of the project's headers: the library and its front end have classes of the same
 // names.
 namespace syncopate::test {
@@ -42,12 +43,12 @@ class SmallImages : public torch::data::Dataset<SmallImages> {
 /// Returns a new folder for the files of a job.
 std::string run_folder();
 
-/// Trains by a job of modules: three epochs of SGD with learning rate 0.1 and momentum 0.9, with
-/// batches of 8 samples per worker. Returns the parameters of the first worker.
+/// Trains by the built-in loop, in the simulator: three epochs of SGD with learning rate 0.1 and
+/// momentum 0.9, with batches of 8 samples per worker. Returns the parameters of the first worker.
 inline constexpr int epochs = 3;
 inline constexpr std::size_t batch_size = 8;
 std::vector<float> train_by_job(const std::string& scheme, std::uint32_t workers,
-                                std::map<std::string, std::string> options);
+                                const std::map<std::string, std::string>& options);
 
 /// Returns the names of all schemes with more than one worker.
 std::vector<std::string> distributed_schemes();
