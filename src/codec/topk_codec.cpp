@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/errors.hpp"
-#include "codec/bfloat16.hpp"
 #include "codec/codec.hpp"
+#include "codec/half_floats.hpp"
 #include "codec/momentum_correction.hpp"
 #include "kernels/lanes-inl.hpp"
 

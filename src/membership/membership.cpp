@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/printable.hpp"
-#include "membership/blame.hpp"
 
 namespace syncopate {
 namespace {
@@ -29,6 +28,23 @@ bool concerns_all(wire::Abort::Kind kind) {
 constexpr Duration least_evaluation_limit = std::chrono::minutes(1);
 
 }  // namespace
+
+Decisions blaming(const std::vector<NodeId>& hung, Decisions decisions) {
+  for (Decision& decision : decisions) {
+    if (auto* const end = std::get_if<EndJob>(&decision)) {
+      for (const NodeId node : hung) {
+        end->abort.add_hung(node.value);
+      }
+    } else if (auto* const drop = std::get_if<DropWorker>(&decision)) {
+      drop->hangs = std::ranges::find(hung, drop->member.node) != hung.end();
+    }
+  }
+  return decisions;
+}
+
+void append(Decisions& to, Decisions more) {
+  std::move(more.begin(), more.end(), std::back_inserter(to));
+}
 
 Membership::Membership(Options options, TimePoint now)
     : options_(std::move(options)),
@@ -95,6 +111,30 @@ void Membership::install_view() {
   });
   view_ = std::move(view);
   admission_.close();
+}
+
+/// Puts the admitted node in the evaluator's place: in a job that has started, no other slot is
+/// ever free.
+Decisions Membership::replace_evaluator(NodeId node, const wire::Join& join) {
+  Member replacement = member_of(node, join);
+  const auto place =
+      std::find_if(view_->members.begin(), view_->members.end(), [&](const Member& member) {
+        return member.role == replacement.role && member.rank == replacement.rank;
+      });
+  *place = std::move(replacement);
+  ++view_->number;
+  return {ReplaceEvaluator{*view_, *place}};
+}
+
+/// Updates the slots after a member of the view is gone. Once the sender of snapshots is gone, a
+/// new evaluator would have nothing to do.
+void Membership::update_slots(const Member& gone, Liveness::Standing standing) {
+  if (gone.role == Role::evaluator && standing == Liveness::Standing::dropped) {
+    admission_.vacate(gone.node);
+  }
+  if (gone.role == options_.snapshots_from && gone.rank == Rank{0}) {
+    admission_.end();
+  }
 }
 
 void Membership::begin_turn(TimePoint now) {

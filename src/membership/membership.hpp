@@ -9,13 +9,10 @@
 #include <vector>
 
 #include "base/time.hpp"
-#include "membership/absence_watch.hpp"
 #include "membership/acceptance.hpp"
 #include "membership/admission.hpp"
-#include "membership/evaluation_wait.hpp"
-#include "membership/late_programs.hpp"
 #include "membership/liveness.hpp"
-#include "membership/mutual_wait.hpp"
+#include "membership/program_watch.hpp"
 #include "membership/wait_policy.hpp"
 #include "runtime/job_view.hpp"
 #include "runtime/waits.hpp"
@@ -75,6 +72,12 @@ struct JobDone {};
 using Decision = std::variant<AnswerEnquiry, RefuseJoin, ReportAbsent, InstallView, ReleaseBarrier,
                               DropWorker, ExtendWait, EndJob, JobDone, ReplaceEvaluator, Note>;
 using Decisions = std::vector<Decision>;
+
+/// Marks decisions as made because these members hang: they live, as far as is known, but make no
+/// progress. The abort that each of them receives then names it.
+Decisions blaming(const std::vector<NodeId>& hung, Decisions decisions);
+
+void append(Decisions& to, Decisions more);
 
 /// The members of a job, and whether they are alive: a pure state machine.
 ///

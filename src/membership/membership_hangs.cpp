@@ -4,7 +4,6 @@
 #include <string_view>
 #include <utility>
 
-#include "membership/blame.hpp"
 #include "membership/membership.hpp"
 
 namespace syncopate {

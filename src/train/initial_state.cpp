@@ -1,14 +1,19 @@
 #include "train/initial_state.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/errors.hpp"
 #include "base/file.hpp"
 #include "base/random.hpp"
 #include "collective/basic_collectives.hpp"
-#include "collective/ring_allreduce.hpp"
+#include "collective/reducer.hpp"
 #include "kernels/reduce.hpp"
 #include "scheme/local_rounds.hpp"
 #include "transport/tags.hpp"
@@ -54,8 +59,8 @@ std::vector<float> drawn(Replica& replica, std::uint64_t seed) {
   return {params.begin(), params.end()};
 }
 
-template <class Values>
-auto part_of(Values& values, const TensorInfo& tensor) {
+template <class Vector>
+auto part_of(Vector& values, const TensorInfo& tensor) {
   return std::span(values).subspan(tensor.offset, values_in(tensor));
 }
 
@@ -65,7 +70,7 @@ void draw_independently(Group& group, Replica& replica, const TrainConfig& confi
   const std::vector<float> second = drawn(replica, seed_of_draw(config, Rank{1}));
   replica.initialise(seed_of_draw(config, group.rank()));
   const std::span<float> params = replica.view(ReplicaVector::params);
-  ring_allreduce(group, params);
+  find_reducer("ring")->make(group, {})->reduce({.values = params});
   for (const TensorInfo& tensor : replica.layout(ReplicaVector::params)) {
     const auto constant = part_of(first, tensor);
     if (std::ranges::equal(constant, part_of(second, tensor))) {
@@ -106,6 +111,48 @@ Restored restore_state(Group& group, Replica& replica, const TrainConfig& config
     restored.progress.training = loop->training;
   }
   return restored;
+}
+
+namespace {
+
+/// |own − first| / |first|.
+double distance_of(std::span<const float> own, std::span<const float> first) {
+  double difference = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const double apart = double{own[i]} - double{first[i]};
+    difference += apart * apart;
+    norm += double{first[i]} * double{first[i]};
+  }
+  return difference > 0 ? std::sqrt(difference / norm) : 0;
+}
+
+}  // namespace
+
+void expect_same_model(Group& workers, Replica& replica) {
+  const std::span<const float> own = replica.view(ReplicaVector::params);
+  std::vector<float> first(own.begin(), own.end());
+  broadcast(workers, first);
+  const double distance = distance_of(own, first);
+  std::vector<double> all(workers.size());
+  allgather(workers, std::as_bytes(std::span(&distance, 1)),
+            std::as_writable_bytes(std::span(all)));
+  std::vector<std::size_t> others;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] > most_by_rounding) {
+      others.push_back(rank);
+    }
+  }
+  if (!others.empty()) {
+    throw ConfigError(fmt::format(
+        "the job ends with several models: that of worker {} is not that of worker 0. Programs "
+        "have "
+        "changed parameters outside of the job's steps, as by the module's own optimizer, or their "
+        "optimizers have other learning rates or settings: take all steps by the job, with the "
+        "same "
+        "settings on all workers",
+        fmt::join(others, ", ")));
+  }
 }
 
 }  // namespace syncopate

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "base/machine_identity.hpp"
+#include "base/machine.hpp"
 #include "job/launch/environment.hpp"
 #include "kernels/thread_pool.hpp"
 #include "scheme/shared_model.hpp"

@@ -12,15 +12,28 @@
 #include <iterator>
 #include <optional>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "base/interruption.hpp"
-#include "job/launch/process_stat.hpp"
+#include "base/random.hpp"
+#include "job/launch/process_group.hpp"
 #include "transport/steady_time.hpp"
 
 namespace syncopate {
+
+KeyFile::KeyFile(const std::filesystem::path& folder)
+    : key_(unguessable_token()), path_(std::filesystem::absolute(folder / "job.key")) {
+  write_file(path_, key_ + "\n", readable_by_owner);
+}
+
+KeyFile::~KeyFile() {
+  std::error_code ignored;  // a file that cannot be removed opens no other job
+  std::filesystem::remove(path_, ignored);
+}
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -1,15 +1,39 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 
+#include "job/launch/descriptor.hpp"
 #include "job/launch/job_request.hpp"
-#include "job/launch/run_lock.hpp"
 
 namespace syncopate {
+
+/// Holds a run folder for one job: a lock (flock) on its file `run.lock`, which names the process
+/// and the host. Processes that are forked afterwards share the lock. So the folder is free again
+/// once the last process of the job has ended, however it ended.
+class RunLock {
+ public:
+  /// Waits for the end of processes whose job's first process was killed: they end soon, too.
+  /// Errors: ConfigError, which names the folder and the process that holds it; DataError if the
+  ///         folder cannot be written.
+  explicit RunLock(const std::filesystem::path& folder);
+  /// Removes the file, in the process that has made the lock.
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+ private:
+  bool take();
+
+  std::filesystem::path file_;
+  Descriptor descriptor_;
+  pid_t owner_;
+};
 
 /// The run folder of a node that joins `job` without a run folder of its own: a new one below this
 /// process's `runs`, independent of the coordinator's. A rank of a launcher takes the folder of the

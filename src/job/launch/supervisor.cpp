@@ -22,7 +22,7 @@
 #include "job/launch/descriptor.hpp"
 #include "job/launch/exit_status.hpp"
 #include "job/launch/line_source.hpp"
-#include "job/launch/process_stat.hpp"
+#include "job/launch/process_group.hpp"
 #include "report/events.hpp"
 
 namespace syncopate {

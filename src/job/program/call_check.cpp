@@ -33,7 +33,7 @@ std::vector<std::byte> payload_of(std::uint64_t number, const std::string& text)
 
 std::string CollectiveCall::text() const {
   std::string text = kind;
-  if (*type != '\0') {
+  if (!type.empty()) {
     text += fmt::format(" of {} {}", count, type);
   }
   if (*reduction != '\0') {

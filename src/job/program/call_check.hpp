@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collective/group.hpp"
@@ -16,7 +17,7 @@ namespace syncopate {
 /// order of the group's collectives.
 struct CollectiveCall {
   const char* kind = "";       ///< "allreduce"
-  const char* type = "";       ///< of the values; empty: bytes, whose number may differ
+  std::string_view type = "";  ///< of the values; empty: bytes, whose number may differ
   std::uint64_t count = 0;     ///< of the values
   std::string of_type = {};    ///< what bytes are, or a reduction is for, as the program says
   const char* reduction = "";  ///< empty: none

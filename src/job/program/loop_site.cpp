@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
-#include "base/machine_identity.hpp"
+#include "base/machine.hpp"
 #include "job/launch/environment.hpp"
 #include "scheme/shared_model.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "base/errors.hpp"
 #include "base/interruption.hpp"
-#include "base/machine_identity.hpp"
+#include "base/machine.hpp"
 #include "collective/basic_collectives.hpp"
 #include "transport/transport_registry.hpp"
 

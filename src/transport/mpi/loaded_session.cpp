@@ -10,7 +10,7 @@
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
-#include "base/machine_identity.hpp"
+#include "base/machine.hpp"
 #include "transport/mpi/module_file.hpp"
 #include "transport/transport_registry.hpp"
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "base/machine_identity.hpp"
+#include "base/machine.hpp"
 
 namespace syncopate::shm {
 namespace {

@@ -15,11 +15,9 @@
 #include "transport/tcp/host_sharing.hpp"
 #include "transport/tcp/listener.hpp"
 #include "transport/tcp/outbox.hpp"
-#include "transport/tcp/refusal_log.hpp"
+#include "transport/tcp/refusals.hpp"
 #include "transport/tcp/tcp_handshake.hpp"
 #include "transport/tcp/tcp_transport.hpp"
-#include "transport/tcp/unauthenticated.hpp"
-#include "transport/tcp/wrong_keys.hpp"
 
 namespace syncopate::tcp {
 

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "membership/absence_watch.hpp"
+#include "membership/liveness.hpp"
 #include "tests/unit/membership/memberships.hpp"
 
 namespace syncopate {

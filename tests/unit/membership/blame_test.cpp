@@ -1,8 +1,6 @@
 // Goal:   a member that hangs is notified of it while it still hangs, and no other member is.
 // Method: a small job in the simulator; the test compares the messages that its members receive.
 
-#include "membership/blame.hpp"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +8,7 @@
 #include "base/errors.hpp"
 #include "membership/coordinator.hpp"
 #include "membership/member_link.hpp"
+#include "membership/membership.hpp"
 #include "sim/simulation.hpp"
 
 namespace syncopate {

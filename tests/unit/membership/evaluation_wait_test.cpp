@@ -2,9 +2,9 @@
 //         and no longer.
 // Method: heartbeats with hand-made times.
 
-#include "membership/evaluation_wait.hpp"
-
 #include <gtest/gtest.h>
+
+#include "membership/liveness.hpp"
 
 namespace syncopate {
 namespace {

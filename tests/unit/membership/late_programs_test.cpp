@@ -3,11 +3,10 @@
 //         was stopped.
 // Method: the state machine and a membership get heartbeats with hand-made times.
 
-#include "membership/late_programs.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "membership/program_watch.hpp"
 #include "tests/unit/membership/memberships.hpp"
 
 namespace syncopate {

@@ -3,13 +3,12 @@
 // Method: a MutualWait, and a Membership whose decisions are compared, get heartbeats with
 //         hand-made times.
 
-#include "membership/mutual_wait.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "membership/program_watch.hpp"
 #include "tests/unit/membership/memberships.hpp"
 
 namespace syncopate {

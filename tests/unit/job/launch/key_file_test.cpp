@@ -1,8 +1,6 @@
 // Goal:   a job that was started without a key has a key file while it runs, which only its user
 //         can read.
 // Method: key files in a temporary folder.
-#include "job/launch/key_file.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -11,6 +9,7 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "job/launch/rendezvous.hpp"
 
 namespace syncopate {
 namespace {

@@ -1,12 +1,30 @@
-#include "base/processor.hpp"
+#include "base/machine.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <fstream>
 #include <thread>
 
 #include "base/file.hpp"
 
 namespace syncopate {
+namespace {
+
+std::string inode_of(const char* name) {
+  struct stat found {};
+  return ::stat(name, &found) == 0 ? std::to_string(found.st_ino) : "?";
+}
+
+}  // namespace
+
+std::string machine_identity() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  file >> boot;
+  return fmt::format("{}/{}/{}", boot, inode_of("/proc/self/ns/pid"),
+                     inode_of("/proc/self/ns/net"));
+}
 
 std::string processor_in(std::string_view cpuinfo) {
   const auto line = cpuinfo.find("model name");
