@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <span>
 
 #include "base/errors.hpp"
@@ -20,10 +19,10 @@ namespace {
 
 using Sum = std::function<void(std::span<float>)>;
 
-/// `algorithm`: one of `bench_algorithms`.
-Sum make_sum(const std::string& algorithm, Group& group) {
-  const auto allreduce = std::make_shared<Allreduce>(
-      group, Allreduce::Options{.algorithm = algorithm_named(algorithm).value()});
+/// `reducer`: one of `bench_reducers`.
+Sum make_sum(const std::string& reducer, Group& group) {
+  const auto allreduce =
+      std::make_shared<Allreduce>(group, Allreduce::Options{.requested = find_reducer(reducer)});
   return [allreduce](std::span<float> values) { allreduce->reduce(values); };
 }
 
@@ -65,19 +64,19 @@ class AllreduceRank {
   }
 
   void run() {
-    for (const std::string& algorithm : command_.algorithms) {
-      const Sum sum = make_sum(algorithm, node_.all);
+    for (const std::string& reducer : command_.reducers) {
+      const Sum sum = make_sum(reducer, node_.all);
       for (const std::size_t bytes : command_.bytes) {
-        measure(algorithm, sum, bytes);
+        measure(reducer, sum, bytes);
       }
     }
   }
 
  private:
-  void measure(const std::string& algorithm, const Sum& sum, std::size_t bytes) {
+  void measure(const std::string& reducer, const Sum& sum, std::size_t bytes) {
     const bool reports = node_.all.rank() == Rank{0};
     const std::string what = fmt::format("allreduce of {} by {} over {}, {} ranks",
-                                         bytes_text(static_cast<double>(bytes)), algorithm,
+                                         bytes_text(static_cast<double>(bytes)), reducer,
                                          command_.transport, command_.ranks);
     if (reports) {
       node_.reporter.begins(what);
@@ -89,14 +88,14 @@ class AllreduceRank {
     const Timings timings =
         time_rounds(node_.all, command_.effort, {.before = start_, .body = [&] { sum(values); }});
     if (reports) {
-      node_.reporter.result(figures(algorithm, bytes, timings));
+      node_.reporter.result(figures(reducer, bytes, timings));
     }
   }
 
-  nlohmann::ordered_json figures(const std::string& algorithm, std::size_t bytes,
+  nlohmann::ordered_json figures(const std::string& reducer, std::size_t bytes,
                                  const Timings& timings) const {
     nlohmann::ordered_json result{{"transport", command_.transport},
-                                  {"algorithm", algorithm},
+                                  {"algorithm", reducer},
                                   {"ranks", command_.ranks},
                                   {"bytes", bytes}};
     const auto seconds = timings.slowest();
@@ -113,22 +112,22 @@ class AllreduceRank {
 };
 
 void check(const BenchCommand& command) {
-  for (const std::string& algorithm : command.algorithms) {
-    if (algorithm == "butterfly" && !std::has_single_bit(command.ranks)) {
-      throw ConfigError(fmt::format(
-          "algorithm butterfly needs a power of two of ranks, found {}; binary-blocks takes any",
-          command.ranks));
-    }
-    if (algorithm == "shm" && command.transport == "tcp") {
-      throw ConfigError("algorithm shm needs shared memory: --transport shm or mpi, found tcp");
-    }
-    if (algorithm == "mpi" && command.transport != "mpi") {
-      throw ConfigError("algorithm mpi needs --transport mpi, found " + command.transport);
+  for (const std::string& name : command.reducers) {
+    if (const ReducerSpec* const reducer = find_reducer(name)) {
+      check_request(*reducer, command.ranks, command.transport);
     }
   }
 }
 
 }  // namespace
+
+std::vector<std::string_view> bench_reducers() {
+  std::vector<std::string_view> names{"auto"};
+  for (const ReducerSpec* const reducer : all_reducers()) {
+    names.push_back(reducer->name);
+  }
+  return names;
+}
 
 int bench_allreduce(const BenchCommand& command) {
   check(command);

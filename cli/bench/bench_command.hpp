@@ -16,10 +16,8 @@ namespace syncopate::cli {
 /// The values of `--transport` of `bench`. With mpi, a launcher starts the ranks.
 inline constexpr auto& bench_transports = transport_names;
 
-/// The values of `--aggregate` of `bench allreduce`, the default first. `make_sum` takes each of
-/// them.
-inline constexpr std::array<std::string_view, 7> bench_algorithms{
-    "auto", "shm", "ring", "butterfly", "binary-blocks", "tree", "mpi"};
+/// The values of `--aggregate` of `bench allreduce`, the default first.
+std::vector<std::string_view> bench_reducers();
 
 /// The length of one measurement.
 struct Effort {
@@ -34,7 +32,7 @@ enum class Form { text, json, markdown };
 struct BenchCommand {
   std::string benchmark;
   std::string transport{bench_transports.front()};
-  std::vector<std::string> algorithms{std::string(bench_algorithms.front())};
+  std::vector<std::string> reducers{"auto"};
   std::uint32_t ranks = 2;
   std::uint32_t servers = 1;
   std::uint32_t workers = 2;

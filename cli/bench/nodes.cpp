@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "base/machine_identity.hpp"
+#include "base/machine.hpp"
 #include "base/random.hpp"
 #include "cli/bench/bench_processes.hpp"
 #include "collective/basic_collectives.hpp"

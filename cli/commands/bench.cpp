@@ -98,15 +98,15 @@ std::uint32_t count_of(const CLI::App& app, const std::string& option, std::uint
               : usual;
 }
 
-std::vector<std::string> algorithms_of(const std::string& list) {
+std::vector<std::string> reducers_of(const std::string& list) {
   const auto words = words_of_list(list);
   for (const std::string& word : words) {
-    choice_of(word, bench_algorithms);
+    choice_of(word, bench_reducers());
   }
   return words;
 }
 
-/// The option of the algorithms, under the name that the user typed.
+/// The option of the reducers, under the name that the user typed.
 std::string aggregate_option(const CLI::App& app) {
   const std::string old = fmt::format("--{}", old_aggregate);
   if (!given(app, old)) {
@@ -147,7 +147,7 @@ BenchCommand bench_command_of(const CLI::App& app) {
   }
   const std::string option = aggregate_option(app);
   if (const auto list = given(app, option)) {
-    command.algorithms = value_of(option, [&] { return algorithms_of(*list); });
+    command.reducers = value_of(option, [&] { return reducers_of(*list); });
   }
   command.ranks = count_of(app, "--ranks", 2, command.ranks);
   command.servers = count_of(app, "--servers", 1, command.servers);
@@ -193,8 +193,8 @@ Command add_bench(CLI::App& root, const Handlers& handlers) {
   add("bytes", "LIST", "sizes, such as 1KB,44.7MB,100MiB [by benchmark]");
   add_value(*app, old_aggregate, "LIST", "")->group("");
   add("aggregate", "LIST",
-      fmt::format("allreduce: {} [{}]", fmt::join(bench_algorithms, ", "),
-                  bench_algorithms.front()));
+      fmt::format("allreduce: {} [{}]", fmt::join(bench_reducers(), ", "),
+                  bench_reducers().front()));
   add("ranks", "N", "allreduce: number of ranks [2]");
   add("workers", "N", "push-pull: number of workers [2]");
   add("servers", "N", "push-pull: number of shards, one process each [1]");

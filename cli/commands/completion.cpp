@@ -25,7 +25,7 @@ Names own_values(const CLI::App& command, const std::string& option) {
     return {bench_transports.begin(), bench_transports.end()};
   }
   if (where == "bench aggregate") {
-    return {bench_algorithms.begin(), bench_algorithms.end()};
+    return bench_reducers();
   }
   if (where == "compare schemes") {
     return find_field("scheme")->choices();

@@ -11,8 +11,8 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
+#include "base/machine.hpp"
 #include "base/printable.hpp"
-#include "base/processor.hpp"
 #include "cli/compare/comparison_report.hpp"
 #include "cli/compare/run_queue.hpp"
 #include "job/launch/exit_status.hpp"

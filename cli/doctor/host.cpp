@@ -16,7 +16,7 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
-#include "base/processor.hpp"
+#include "base/machine.hpp"
 #include "cli/view/render.hpp"
 #include "cli/view/table.hpp"
 #include "data/dataset.hpp"

@@ -1,90 +1,51 @@
 #include "collective/allreduce.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <functional>
 #include <utility>
-#include <vector>
 
-#include "base/errors.hpp"
-#include "collective/binary_blocks.hpp"
 #include "collective/measure_links.hpp"
-#include "collective/ring_allreduce.hpp"
-#include "collective/tree_allreduce.hpp"
 #include "kernels/reduce.hpp"
-#include "transport/transport.hpp"
 
 namespace syncopate {
 namespace {
 
-/// Returns all other ranks as missing: the library below the transport does not report which of
-/// them are late.
-std::vector<Rank> others_of(const Group& group) {
-  std::vector<Rank> others;
-  for (std::uint32_t rank = 0; rank < group.size(); ++rank) {
-    if (Rank{rank} != group.rank()) {
-      others.push_back(group.rank_in_job(Rank{rank}));
-    }
+/// What a rank of this weight contributes to a mean. One of weight 0 contributes zeros, whatever
+/// its values are.
+Contribution weighed(const Allreduce::Weighted& vector, double total_weight) {
+  Contribution mine{.values = vector.values,
+                    .factor = static_cast<float>(vector.weight / total_weight),
+                    .first = vector.first};
+  if (vector.weight == 0 && vector.values.are_host_floats()) {
+    std::ranges::fill(vector.values.floats(), 0.0F);
+    mine.factor = 1;
   }
-  return others;
+  return mine;
 }
 
-NativeAllreduce& native_of(Group& group) {
-  NativeAllreduce* const native = group.transport().native_allreduce();
-  if (native == nullptr) {
-    throw ConfigError("--aggregate mpi requires --transport mpi; choose another aggregate or auto");
-  }
-  if (native->size() != group.size()) {
-    throw ConfigError(
-        fmt::format("--aggregate mpi requires every MPI rank to be a worker ({} ranks, {} "
-                    "workers); choose another aggregate or auto",
-                    native->size(), group.size()));
-  }
-  return *native;
-}
+/// Compresses what each rank sends to all others.
+class CompressedReducer final : public Reducer {
+ public:
+  CompressedReducer(Group& group, CompressedAllreduce& compressed)
+      : group_(group), compressed_(compressed) {}
 
-void native_allreduce(Group& group, std::span<float> values, float factor) {
-  scale(values, factor);
-  NativeAllreduce& native = native_of(group);
-  group.await([&](TimePoint until) { native.allreduce(values, until); },
-              {.operation = "allreduce", .missing = [&] { return others_of(group); }});
-}
-
-/// `among_leaders` reduces among the host leaders, the upper of two levels.
-void reduce_by(Algorithm algorithm, Group& group, std::span<float> values, float factor,
-               const std::function<void(Group&, std::span<float>)>& among_leaders = {}) {
-  switch (algorithm) {
-    case Algorithm::ring: ring_allreduce(group, values, factor); return;
-    case Algorithm::butterfly: butterfly_allreduce(group, values, factor); return;
-    case Algorithm::binary_blocks: binary_blocks_allreduce(group, values, factor); return;
-    case Algorithm::tree: tree_allreduce(group, values, factor); return;
-    case Algorithm::two_level: two_level_allreduce(group, values, factor, among_leaders); return;
-    case Algorithm::mpi: native_allreduce(group, values, factor); return;
-    case Algorithm::shm:
-    case Algorithm::automatic: break;
+  void reduce(const Contribution& mine) override {
+    compressed_.run(group_, mine.values.floats(), mine.factor, mine.first);
   }
-  throw InternalError("an allreduce without a chosen algorithm");
-}
 
-/// A rank of weight 0 contributes zeros, whatever its values are. Returns the rank's factor.
-float weigh(std::span<float> values, double weight, double total_weight) {
-  if (weight == 0) {
-    std::fill(values.begin(), values.end(), 0.0F);
-    return 1;
-  }
-  return static_cast<float>(weight / total_weight);
-}
+ private:
+  Group& group_;
+  CompressedAllreduce& compressed_;
+};
 
 }  // namespace
 
 Allreduce::Allreduce(Group& group, const Options& options)
     : group_(group),
-      plan_options_{.algorithm = options.algorithm,
+      plan_options_{.requested = options.requested,
                     .compression = options.compression,
                     .compress_remote = options.compress_remote},
-      plan_(plan_options_, group.hosts()),
-      planned_in_(group.generation()) {
+      planned_in_(group.generation()),
+      plan_(plan_options_, group.hosts()) {
   if (options.compression) {
     using Commits = CompressedAllreduce::Commits;
     compressed_.emplace(options.compression,
@@ -93,33 +54,40 @@ Allreduce::Allreduce(Group& group, const Options& options)
   }
 }
 
-void Allreduce::reduce(std::span<float> values) {
-  run(values, 1);
+void Allreduce::reduce(const Values& values) {
+  run({.values = values});
 }
 
-void Allreduce::weighted_mean(std::span<float> values, double weight, double total_weight) {
-  if (group_.size() > 1) {
-    run(values, weigh(values, weight, total_weight));
+Duration Allreduce::means(std::span<const Weighted> vectors, double total_weight) {
+  if (group_.size() == 1) {
+    return Duration::zero();
   }
+  const TimePoint begun = group_.world().now();
+  for (const Weighted& vector : vectors) {
+    prepare(vector);
+  }
+  const Duration preparing = group_.world().now() - begun;
+  for (const Weighted& vector : vectors) {
+    const Contribution mine = weighed(vector, total_weight);
+    if (!is_compressed(vector)) {
+      run(mine);
+      continue;
+    }
+    compressed_reducer().reduce(mine);
+    const MutexLock lock(mutex_);
+    compression_stats_ = compressed_->stats();
+  }
+  return preparing;
 }
 
-void Allreduce::compressed_mean(std::span<float> values, std::size_t first, double weight,
-                                double total_weight) {
-  if (!compresses() || values.empty()) {
-    weighted_mean(values, weight, total_weight);
-    return;
-  }
-  const float factor = weigh(values, weight, total_weight);
-  if (plan().compresses_among_leaders()) {
-    two_level_allreduce(group_, values, factor, [&](Group& leaders, std::span<float> slice) {
-      const auto offset = static_cast<std::size_t>(slice.data() - values.data());
-      compressed_->run(leaders, slice, 1, first + offset);
-    });
-  } else {
-    compressed_->run(group_, values, factor, first);
-  }
-  const MutexLock lock(mutex_);
-  compression_stats_ = compressed_->stats();
+bool Allreduce::takes(const Values& values) const {
+  const ReducerSpec* const requested = plan_options_.requested;
+  return values.are_host_floats() ||
+         (requested != nullptr && requested->takes && requested->takes(values));
+}
+
+bool Allreduce::is_compressed(const Weighted& vector) {
+  return vector.may_lose && !vector.values.empty() && compresses();
 }
 
 void Allreduce::commit() {
@@ -133,69 +101,96 @@ CompressionStats Allreduce::compression() const {
   return compression_stats_;
 }
 
-void Allreduce::prepare(std::size_t values) {
-  if (!compresses() || values == 0) {
-    pick(values);
+void Allreduce::prepare(const Weighted& vector) {
+  prepare(vector.values.size_bytes(), is_compressed(vector));
+}
+
+void Allreduce::prepare(std::size_t bytes, bool compressed) {
+  if (!compressed) {
+    choose(bytes);
     return;
   }
-  const std::size_t bytes = values * sizeof(float);
   measure(bytes);
   if (is_longest(bytes)) {
     describe(bytes, plan().describe_compressed(bytes));
   }
 }
 
-void Allreduce::run(std::span<float> values, float factor) {
-  if (group_.size() == 1 || values.empty()) {
-    scale(values, factor);
-    return;
+void Allreduce::run(const Contribution& mine) {
+  if (const ReducerSpec* const reducer = choose(mine.values.size_bytes())) {
+    made(*reducer).reduce(mine);
   }
-  const Algorithm algorithm = pick(values.size());
-  if (algorithm == Algorithm::shm) {
-    shared_->run(values, factor);
-    return;
-  }
-  reduce_by(algorithm, group_, values, factor, [this](Group& leaders, std::span<float> slice) {
-    if (leaders.size() > 1) {
-      reduce_by(plan_.algorithm_among_leaders(slice.size_bytes()), leaders, slice, 1);
-    }
-  });
 }
 
-Algorithm Allreduce::pick(std::size_t values) {
-  const std::size_t bytes = values * sizeof(float);
-  if (group_.size() == 1 || values == 0) {
-    return plan().algorithm(bytes);
+const ReducerSpec* Allreduce::pick(std::size_t values) {
+  return choose(values * sizeof(float));
+}
+
+const ReducerSpec* Allreduce::choose(std::size_t bytes) {
+  if (group_.size() == 1 || bytes == 0) {
+    return nullptr;
   }
   share_memory();
   if (plan().wants_links()) {
     measure(bytes);
   }
-  const Algorithm picked = plan().algorithm(bytes);
+  const ReducerSpec& chosen = plan().reducer(bytes);
   if (is_longest(bytes)) {
-    describe(bytes, plan().describe(picked, bytes));
+    describe(bytes, plan().describe(chosen, bytes));
   }
-  return picked;
+  return &chosen;
+}
+
+Reducer& Allreduce::made(const ReducerSpec& spec) {
+  std::unique_ptr<Reducer>& reducer = made_[&spec];
+  if (!reducer) {
+    reducer = spec.make(group_, [this](Group& leaders, const Contribution& mine) {
+      if (leaders.size() > 1) {
+        const ReducerSpec& among = plan_.reducer_among_leaders(mine.values.size_bytes());
+        among.make(leaders, {})->reduce(mine);
+      }
+    });
+  }
+  return *reducer;
+}
+
+Reducer& Allreduce::compressed_reducer() {
+  if (!compressed_reducer_ && plan().compresses_among_leaders()) {
+    compressed_reducer_ =
+        find_reducer("two-level")->make(group_, [this](Group& leaders, const Contribution& mine) {
+          CompressedReducer(leaders, *compressed_).reduce(mine);
+        });
+  } else if (!compressed_reducer_) {
+    compressed_reducer_ = std::make_unique<CompressedReducer>(group_, *compressed_);
+  }
+  return *compressed_reducer_;
 }
 
 AllreduceCost Allreduce::cost(std::size_t values) {
-  prepare(values);
-  return plan().cost(values * sizeof(float));
+  const std::size_t bytes = values * sizeof(float);
+  prepare(bytes, compresses());
+  return plan().cost(bytes);
 }
 
 AllreducePlan& Allreduce::plan() {
   if (planned_in_ != group_.generation()) {
     plan_ = AllreducePlan(plan_options_, group_.hosts());
     planned_in_ = group_.generation();
+    made_.clear();
+    compressed_reducer_.reset();
+    tried_memory_ = false;
   }
   return plan_;
 }
 
 void Allreduce::share_memory() {
-  if (plan().wants_shared_memory() && sharing_since_ != group_.generation()) {
-    sharing_since_ = group_.generation();
-    shared_ = SharedAllreduce::make(group_);
-    plan().set_shared_memory(shared_ != nullptr);
+  if (plan().wants_shared_memory() && !std::exchange(tried_memory_, true)) {
+    const ReducerSpec& in_memory = AllreducePlan::in_memory();
+    std::unique_ptr<Reducer> reducer = in_memory.make(group_, {});
+    plan().set_shared_memory(reducer != nullptr);
+    if (reducer) {
+      made_[&in_memory] = std::move(reducer);
+    }
   }
 }
 

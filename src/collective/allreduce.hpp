@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,17 +12,18 @@
 #include "collective/allreduce_plan.hpp"
 #include "collective/compressed_allreduce.hpp"
 #include "collective/group.hpp"
-#include "collective/shared_allreduce.hpp"
+#include "collective/reducer.hpp"
 
 namespace syncopate {
 
-/// Reduces over all ranks of a group, by the algorithm that its plan chooses (`AllreducePlan`).
+/// Reduces over all ranks of a group, by the reducers that its plan chooses (`AllreducePlan`). Each
+/// is made once in a generation of the group.
 ///
 /// If the plan needs measured links, they are measured at the first call, again for a vector that
 /// is much longer than the messages they were measured with, and again after the group has lost a
-/// member. All ranks then have the same links, and so choose the same algorithm.
+/// member. All ranks then have the same links, and so choose the same reducer.
 ///
-/// Invariant: whatever the algorithm, results have the same bits on every rank.
+/// Invariant: whatever the reducer, results have the same bits on every rank.
 /// Thread:    one collective at a time per group; `description` and `compression` any.
 /// Errors:    PeerLost (values are then unspecified), RanksMissing, TimedOut, ViewChanged,
 ///            ProtocolError; ConfigError if shared memory or MPI is requested and the ranks do not
@@ -29,8 +31,8 @@ namespace syncopate {
 class Allreduce {
  public:
   struct Options {
-    Algorithm algorithm = Algorithm::automatic;
-    Compression compression{};     ///< of `compressed_mean`
+    const ReducerSpec* requested = nullptr;  ///< null: the cheapest
+    Compression compression{};               ///< of means that may be lossy
     bool compress_remote = false;  ///< compress only between hosts, each of which reduces first
     double momentum = 0;  ///< of optimizers that get compressed means: see `CompressedAllreduce`
   };
@@ -39,28 +41,37 @@ class Allreduce {
   Allreduce(Group& group, const Options& options);
 
   /// Replaces `values` by their sum over all ranks. Shape: the same length on every rank.
-  void reduce(std::span<float> values);
+  void reduce(const Values& values);
 
-  /// Replaces `values` by the mean over all ranks, weighted: Σ weight_r · values_r /
-  /// `total_weight`, where `total_weight` is Σ weight_r, which all ranks know. A rank of weight 0
-  /// contributes nothing, whatever its values are. In a group of one the values do not change.
-  void weighted_mean(std::span<float> values, double weight, double total_weight);
+  /// A vector, and the weight of this rank's values in its mean.
+  struct Weighted {
+    Values values;  ///< as many on every rank; `takes` is true of them
+    double weight = 0;
+    /// The mean is lossy where the options enable compression: what one call loses is added in the
+    /// next (`CompressedAllreduce`).
+    bool may_lose = false;
+    std::size_t first = 0;  ///< the offset of `values` in a vector that is reduced in parts
+  };
 
-  /// The same mean, lossy where the options enable compression: what one call loses is added in the
-  /// next (`CompressedAllreduce`). The values begin at offset `first` of a vector that is reduced
-  /// in parts.
-  void compressed_mean(std::span<float> values, std::size_t first, double weight,
-                       double total_weight);
+  /// Replaces each vector by its mean over all ranks: Σ weight_r · values_r / `total_weight`, where
+  /// `total_weight` is Σ weight_r, which all ranks know. A rank of weight 0 contributes nothing,
+  /// whatever its values are. In a group of one the values do not change. Returns the time that
+  /// passed before anything was reduced: see `prepare`.
+  Duration means(std::span<const Weighted> vectors, double total_weight);
+  void mean(const Weighted& vector, double total_weight) { means({&vector, 1}, total_weight); }
+
+  /// True for values that the group reduces where they are. All take float32 in the host's memory.
+  bool takes(const Values& values) const;
 
   /// Called after each mean in a group that may lose members, once it is complete on this rank or
   /// on another.
   void commit();
 
-  /// Prepares compressed means of vectors of this length: measures the links that `cost` and
-  /// `description` report. A collective. Without compression it does the same as `pick`.
-  void prepare(std::size_t values);
+  /// Measures links where a mean of such a vector needs them, so that the first one takes no longer
+  /// than later ones. A collective.
+  void prepare(const Weighted& vector);
 
-  /// True if `compressed_mean` compresses in the group as it is now.
+  /// True if means that may be lossy are compressed in the group as it is now.
   bool compresses() { return plan().compresses(); }
 
   CompressionStats compression() const;
@@ -72,12 +83,12 @@ class Allreduce {
   /// Forgets the measured links: they are measured again before the next choice.
   void forget_links() { plan_.forget_links(); }
 
-  /// The algorithm for vectors of this length. A collective: it measures links where necessary, so
-  /// that the first reduction takes no longer than later ones.
-  Algorithm pick(std::size_t values);
+  /// The reducer of vectors of this many float32; null in a group of one, and for none. A
+  /// collective, as `prepare` is.
+  const ReducerSpec* pick(std::size_t values);
 
-  /// The cost of reducing vectors of this length, at least one value: see `AllreducePlan::cost`.
-  /// The same on every rank. A collective, as `pick` is.
+  /// The cost of means of vectors of this many float32, at least one; compressed if they may be:
+  /// see `AllreducePlan::cost`. The same on every rank. A collective, as `prepare` is.
   AllreduceCost cost(std::size_t values);
 
   /// The choice for the longest vector so far, and its reason: "ring: 4 ranks, 44.7 MB, links of
@@ -86,7 +97,12 @@ class Allreduce {
 
  private:
   AllreducePlan& plan();
-  void run(std::span<float> values, float factor);
+  bool is_compressed(const Weighted& vector);
+  void prepare(std::size_t bytes, bool compressed);
+  void run(const Contribution& mine);
+  const ReducerSpec* choose(std::size_t bytes);
+  Reducer& made(const ReducerSpec& spec);
+  Reducer& compressed_reducer();
   void share_memory();
   void measure(std::size_t bytes);
   /// True if this vector is longer than all earlier ones of this generation, and so has to be
@@ -96,11 +112,14 @@ class Allreduce {
 
   Group& group_;
   AllreducePlan::Options plan_options_;
-  AllreducePlan plan_;  ///< of the group's generation `planned_in_`
-  std::uint32_t planned_in_ = 0;
-  std::unique_ptr<SharedAllreduce> shared_;     ///< null where not all ranks share memory
-  std::optional<std::uint32_t> sharing_since_;  ///< the generation in which it was last made
   std::optional<CompressedAllreduce> compressed_;
+
+  // Of the group's generation `planned_in_`:
+  std::uint32_t planned_in_ = 0;
+  AllreducePlan plan_;
+  std::map<const ReducerSpec*, std::unique_ptr<Reducer>> made_;
+  std::unique_ptr<Reducer> compressed_reducer_;  ///< null until it is used
+  bool tried_memory_ = false;                    ///< the plan knows whether all ranks share memory
 
   mutable Mutex mutex_;
   std::string description_ GUARDED_BY(mutex_);

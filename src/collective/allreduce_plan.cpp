@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <string_view>
 #include <utility>
 
@@ -45,14 +44,16 @@ std::string description(std::string_view name, std::uint32_t ranks, std::size_t 
 AllreducePlan::AllreducePlan(const Options& options, Hosts hosts)
     : options_(options), hosts_(std::move(hosts)), on_one_host_(host_leaders(hosts_).size() == 1) {}
 
+const ReducerSpec& AllreducePlan::in_memory() {
+  return **std::ranges::find_if(all_reducers(), [](auto* reducer) { return reducer->in_memory; });
+}
+
 bool AllreducePlan::wants_shared_memory() const {
-  return options_.algorithm == Algorithm::shm ||
-         (options_.algorithm == Algorithm::automatic && on_one_host_);
+  return requests_memory() || (options_.requested == nullptr && on_one_host_);
 }
 
 bool AllreducePlan::wants_links() const {
-  return !shares_memory_ &&
-         (options_.algorithm == Algorithm::automatic || options_.algorithm == Algorithm::two_level);
+  return !shares_memory_ && (options_.requested == nullptr || options_.requested->has_two_levels);
 }
 
 std::optional<std::size_t> AllreducePlan::probe_bytes(std::size_t bytes) const {
@@ -71,39 +72,33 @@ void AllreducePlan::forget_links() {
   links_.reset();
 }
 
-Algorithm AllreducePlan::algorithm(std::size_t bytes) {
-  const Algorithm requested = options_.algorithm;
-  if (size() == 1 || bytes == 0) {
-    return requested;
-  }
+const ReducerSpec& AllreducePlan::reducer(std::size_t bytes) {
   if (shares_memory_) {
-    return Algorithm::shm;
+    return in_memory();
   }
-  if (requested == Algorithm::shm) {
+  if (requests_memory()) {
     throw ConfigError(
         "--aggregate shm requires that all workers share memory: one host, one user and "
         "--transport shm; choose another aggregate or auto");
   }
-  if (requested == Algorithm::butterfly && !std::has_single_bit(size())) {
-    return Algorithm::binary_blocks;
-  }
-  if (requested != Algorithm::automatic) {
-    return requested;
+  if (const ReducerSpec* const requested = options_.requested) {
+    const ReducerSpec* const other = requested->stand_in ? requested->stand_in(size()) : nullptr;
+    return other != nullptr ? *other : *requested;
   }
   const auto [entry, is_new] = cheapest_.try_emplace(bytes);
   if (is_new) {
-    entry->second = CostModel(hosts_, links_.value()).cheapest(static_cast<double>(bytes));
+    entry->second = &CostModel(hosts_, links_.value()).cheapest(static_cast<double>(bytes));
   }
-  return entry->second;
+  return *entry->second;
 }
 
-Algorithm AllreducePlan::algorithm_among_leaders(std::size_t bytes) {
+const ReducerSpec& AllreducePlan::reducer_among_leaders(std::size_t bytes) {
   const auto [entry, is_new] = cheapest_among_leaders_.try_emplace(bytes);
   if (is_new) {
     const CostModel leaders = CostModel(hosts_, links_.value()).among_leaders();
-    entry->second = leaders.cheapest(static_cast<double>(bytes));
+    entry->second = &leaders.cheapest(static_cast<double>(bytes));
   }
-  return entry->second;
+  return *entry->second;
 }
 
 bool AllreducePlan::compresses() const {
@@ -118,15 +113,18 @@ AllreduceCost AllreducePlan::cost(std::size_t bytes) {
   if (compresses()) {
     return compressed_cost(bytes);
   }
-  const Algorithm chosen = algorithm(bytes);
-  if (size() == 1 || chosen == Algorithm::shm || chosen == Algorithm::mpi) {
+  if (size() == 1) {
     return usual_in_memory;
   }
-  const bool was_requested = options_.algorithm != Algorithm::automatic;
-  const CostModel model(hosts_, was_requested ? usual_links : links_.value());
-  const double fixed = model.seconds(chosen, 0).value();
-  const double all = model.seconds(chosen, static_cast<double>(bytes)).value();
-  return {.fixed = fixed, .seconds_per_byte = (all - fixed) / static_cast<double>(bytes)};
+  const ReducerSpec& chosen = reducer(bytes);
+  const CostModel model(hosts_,
+                        options_.requested != nullptr ? usual_links : links_.value_or(usual_links));
+  const auto fixed = model.seconds(chosen, 0);
+  const auto all = model.seconds(chosen, static_cast<double>(bytes));
+  if (!fixed || !all) {
+    return usual_in_memory;
+  }
+  return {.fixed = *fixed, .seconds_per_byte = (*all - *fixed) / static_cast<double>(bytes)};
 }
 
 AllreduceCost AllreducePlan::compressed_cost(std::size_t bytes) const {
@@ -141,12 +139,11 @@ AllreduceCost AllreducePlan::compressed_cost(std::size_t bytes) const {
       .seconds_per_byte = share * smaller * link.seconds_per_byte + usual_seconds_per_coded_byte};
 }
 
-std::string AllreducePlan::describe(Algorithm algorithm, std::size_t bytes) const {
-  const std::string reason = algorithm == Algorithm::shm ? "one host"
-                             : options_.algorithm == Algorithm::automatic
-                                 ? links_in_words()
-                                 : "as the configuration says";
-  return description(name_of(algorithm), size(), bytes, reason);
+std::string AllreducePlan::describe(const ReducerSpec& reducer, std::size_t bytes) const {
+  const std::string reason = reducer.in_memory               ? "one host"
+                             : options_.requested == nullptr ? links_in_words()
+                                                             : "as the configuration says";
+  return description(reducer.name, size(), bytes, reason);
 }
 
 std::string AllreducePlan::describe_compressed(std::size_t bytes) const {

@@ -8,10 +8,11 @@
 
 #include "codec/codec.hpp"
 #include "collective/cost_model.hpp"
+#include "collective/reducer.hpp"
 
 namespace syncopate {
 
-/// Decides how a group reduces a vector: by which algorithm, at which cost, and how to describe it.
+/// Decides how a group reduces a vector: by which reducer, at which cost, and how to describe it.
 ///
 /// Pure: its decisions follow from the options, the hosts of the ranks and the facts that it is
 /// given. The ranks of a group have the same facts, and so make the same decisions without a
@@ -20,15 +21,14 @@ namespace syncopate {
 /// The order of decisions:
 ///
 ///     1. shared memory, where the user requests it, or leaves the choice open on one host
-///     2. the algorithm that the user requests; binary blocks in place of a butterfly where the
-///        number of ranks is no power of two
+///     2. the reducer that the user requests, or the one that takes its place in such a group
 ///     3. else the cheapest by the cost model of the measured links
 ///
 /// Thread: one at a time.
 class AllreducePlan {
  public:
   struct Options {
-    Algorithm algorithm = Algorithm::automatic;
+    const ReducerSpec* requested = nullptr;  ///< null: the cheapest
     Compression compression{};
     bool compress_remote = false;  ///< compress only what crosses between hosts
   };
@@ -36,6 +36,8 @@ class AllreducePlan {
   /// `hosts`: at least one rank.
   AllreducePlan(const Options& options, Hosts hosts);
 
+  /// The reducer in memory that all ranks share.
+  static const ReducerSpec& in_memory();
   /// True if the plan must know whether all ranks share memory before it decides.
   bool wants_shared_memory() const;
   void set_shared_memory(bool all_reach_it) { shares_memory_ = all_reach_it; }
@@ -48,12 +50,11 @@ class AllreducePlan {
   void set_links(const Links& links, std::size_t probe_bytes);
   void forget_links();
 
-  /// The algorithm for an uncompressed vector. In a group of one and for no bytes, which take no
-  /// messages, it is the requested one.
+  /// The reducer of an uncompressed vector of at least one byte, in a group of two or more.
   /// Errors: ConfigError if shared memory is requested and not all ranks reach it.
-  Algorithm algorithm(std::size_t bytes);
-  /// The algorithm among the host leaders, the upper of two levels. Called when links are known.
-  Algorithm algorithm_among_leaders(std::size_t bytes);
+  const ReducerSpec& reducer(std::size_t bytes);
+  /// The reducer among the host leaders, the upper of two levels. Called when links are known.
+  const ReducerSpec& reducer_among_leaders(std::size_t bytes);
 
   /// True if this group compresses compressible vectors.
   bool compresses() const;
@@ -61,21 +62,24 @@ class AllreducePlan {
   bool compresses_among_leaders() const;
 
   /// The cost of reducing vectors of about `bytes`, compressed if they may be. It uses measured
-  /// links if the plan chooses the algorithm or vectors are compressed; else assumed links of a
-  /// data centre, so that runs with a requested algorithm repeat to the last bit. Shared memory and
-  /// MPI have assumed costs, too.
+  /// links if the plan chooses the reducer or vectors are compressed; else assumed links of a
+  /// data centre, so that runs with a requested reducer repeat to the last bit. Reducers
+  /// without a model have assumed costs, too.
   AllreduceCost cost(std::size_t bytes);
 
   /// "ring: 4 ranks, 44.7 MB, links of 35 µs and 2.4 GB/s"
-  std::string describe(Algorithm algorithm, std::size_t bytes) const;
+  std::string describe(const ReducerSpec& reducer, std::size_t bytes) const;
   /// "int8 between hosts: 4 ranks, 44.7 MB, links of 35 µs and 2.4 GB/s". Called when links are
   /// known.
   std::string describe_compressed(std::size_t bytes) const;
 
  private:
-  using Cache = std::map<std::size_t, Algorithm>;  // by bytes: an evaluation takes time
+  using Cache = std::map<std::size_t, const ReducerSpec*>;  // by bytes: an evaluation takes time
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(hosts_.size()); }
+  bool requests_memory() const {
+    return options_.requested != nullptr && options_.requested->in_memory;
+  }
   AllreduceCost compressed_cost(std::size_t bytes) const;
   std::string links_in_words() const;
 

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
-#include "codec/bfloat16.hpp"
-#include "codec/float16.hpp"
+#include "codec/half_floats.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
@@ -204,47 +203,39 @@ class PartReduction {
 
 }  // namespace
 
-void expect_combination(const Reducible& values, Reduction reduction) {
-  std::visit(
-      [&]<class Value>(std::span<Value>) { with_combination<Value>(reduction, [](auto) {}); },
-      values);
+void expect_combination(const Values& values, Reduction reduction) {
+  with_typed(values, [&]<class Value>(std::span<Value>) {
+    with_combination<Value>(reduction, [](auto) {});
+  });
 }
 
-void part_allreduce(Group& group, const Reducible& values, Reduction reduction) {
-  std::visit(
-      [&](auto typed) {
-        PartReduction parts(group, typed, reduction);
-        parts.reduce_into(parts.own_part());
-        parts.share_parts();
-      },
-      values);
+void part_allreduce(Group& group, const Values& values, Reduction reduction) {
+  with_typed(values, [&](auto typed) {
+    PartReduction parts(group, typed, reduction);
+    parts.reduce_into(parts.own_part());
+    parts.share_parts();
+  });
 }
 
-void reduce_scatter(Group& group, const Reducible& values, const Reducible& mine,
-                    Reduction reduction) {
-  std::visit(
-      [&](auto typed) {
-        const auto result = std::get_if<decltype(typed)>(&mine);
-        if (result == nullptr || result->size() * group.size() != typed.size()) {
-          throw ConfigError(
-              "reduce_scatter needs a block of the same type for each rank, all of the length of "
-              "the result");
-        }
-        PartReduction(group, typed, reduction).reduce_into(*result);
-      },
-      values);
+void reduce_scatter(Group& group, const Values& values, const Values& mine, Reduction reduction) {
+  if (mine.type() != values.type() || mine.size() * group.size() != values.size()) {
+    throw ConfigError(
+        "reduce_scatter needs a block of the same type for each rank, all of the length of the "
+        "result");
+  }
+  with_typed(values, [&]<class Value>(std::span<Value> typed) {
+    PartReduction(group, typed, reduction).reduce_into(mine.as<Value>());
+  });
 }
 
-void reduce(Group& group, const Reducible& values, Reduction reduction, Rank root) {
-  std::visit(
-      [&]<class Value>(std::span<Value> typed) {
-        PartReduction parts(group, typed, reduction);
-        std::vector<Value> own(group.rank() == root ? 0 : parts.own_part().size());
-        const std::span<Value> result = group.rank() == root ? parts.own_part() : std::span(own);
-        parts.reduce_into(result);
-        parts.collect_parts(root, result);
-      },
-      values);
+void reduce(Group& group, const Values& values, Reduction reduction, Rank root) {
+  with_typed(values, [&]<class Value>(std::span<Value> typed) {
+    PartReduction parts(group, typed, reduction);
+    std::vector<Value> own(group.rank() == root ? 0 : parts.own_part().size());
+    const std::span<Value> result = group.rank() == root ? parts.own_part() : std::span(own);
+    parts.reduce_into(result);
+    parts.collect_parts(root, result);
+  });
 }
 
 }  // namespace syncopate

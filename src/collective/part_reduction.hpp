@@ -1,11 +1,18 @@
 #pragma once
 
+#include <cstdint>
+
 #include "collective/group.hpp"
-#include "collective/reducible.hpp"
+#include "kernels/values.hpp"
 
 namespace syncopate {
 
-// Reductions of any type and operation, in which every rank reduces one part of the vector.
+/// The operation that combines the ranks' values at the same index. Bit operations are only for
+/// integers.
+enum class Reduction : std::uint8_t { sum, product, min, max, bit_and, bit_or, bit_xor };
+
+// Reductions of any type and operation over values in the host's memory, in which every rank
+// reduces one part of the vector.
 //
 // Terms are combined in the order of ranks: floating ones in their own precision, those of bfloat16
 // and float16 in float32, rounded once. Integers wrap around.
@@ -20,20 +27,19 @@ namespace syncopate {
 
 /// Checks, without messages, that `reduction` can combine values of this type. Errors: ConfigError
 /// if a bit operation is requested for floating values.
-void expect_combination(const Reducible& values, Reduction reduction);
+void expect_combination(const Values& values, Reduction reduction);
 
 /// Replaces `values` by their reduction over all ranks, with the same bits on each: two latencies.
 /// For sums of `float` there is `Allreduce`, which knows more algorithms.
-void part_allreduce(Group& group, const Reducible& values, Reduction reduction);
+void part_allreduce(Group& group, const Values& values, Reduction reduction);
 
 /// On rank r, `mine` becomes block r of the reduction of `values` over all ranks.
 /// Shape: `values` is as long as the blocks of all ranks, each as long as `mine`, which may be one
 ///        of its blocks.
-void reduce_scatter(Group& group, const Reducible& values, const Reducible& mine,
-                    Reduction reduction);
+void reduce_scatter(Group& group, const Values& values, const Values& mine, Reduction reduction);
 
 /// Replaces `values` by their reduction over all ranks on rank `root`; the values of the other
 /// ranks do not change.
-void reduce(Group& group, const Reducible& values, Reduction reduction, Rank root);
+void reduce(Group& group, const Values& values, Reduction reduction, Rank root);
 
 }  // namespace syncopate

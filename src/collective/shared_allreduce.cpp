@@ -13,6 +13,9 @@
 #include "kernels/reduce.hpp"
 
 namespace syncopate {
+
+const ReducerSpec& shm_reducer();
+
 namespace {
 
 /// Ranks exchange these before the first round.
@@ -99,21 +102,18 @@ SharedAllreduce::SharedAllreduce(Made, Group& group, std::vector<ControlBlock*> 
       blocks_(std::move(blocks)),
       reduced_(blocks_.size(), 0) {}
 
-void SharedAllreduce::run(std::span<float> values, float factor) {
+void SharedAllreduce::reduce(const Contribution& mine) {
+  const std::span<float> values = mine.values.floats();
   ++round_;
   try {
-    reduce(values, factor);
+    if (values.size() <= short_values) {
+      reduce_short(values, mine.factor);
+    } else {
+      reduce_long(values, mine.factor);
+    }
   } catch (...) {
     own().failed.store(round_, std::memory_order_seq_cst);
     throw;
-  }
-}
-
-void SharedAllreduce::reduce(std::span<float> values, float factor) {
-  if (values.size() <= short_values) {
-    reduce_short(values, factor);
-  } else {
-    reduce_long(values, factor);
   }
 }
 
@@ -281,6 +281,16 @@ void SharedAllreduce::await_all(Word word, std::uint32_t value) {
     const std::uint32_t rank = group_.neighbour(step).value;
     await(rank, word(*blocks_[rank]), value);
   }
+}
+
+const ReducerSpec& shm_reducer() {
+  static const ReducerSpec spec{
+      .name = "shm",
+      .in_memory = true,
+      .make = [](Group& group, const AmongLeaders&) -> std::unique_ptr<Reducer> {
+        return SharedAllreduce::make(group);
+      }};
+  return spec;
 }
 
 }  // namespace syncopate

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collective/group.hpp"
+#include "collective/reducer.hpp"
 #include "transport/shared_memory.hpp"
 
 namespace syncopate {
@@ -35,7 +36,7 @@ namespace syncopate {
 /// so that no other rank takes values that it still reads for a result.
 ///
 /// Thread: one collective at a time per group.
-class SharedAllreduce {
+class SharedAllreduce final : public Reducer {
   struct ControlBlock;
   struct Made {};  ///< only `make` can construct
 
@@ -48,13 +49,11 @@ class SharedAllreduce {
   SharedAllreduce(const SharedAllreduce&) = delete;
   SharedAllreduce& operator=(const SharedAllreduce&) = delete;
 
-  /// Returns when all ranks have called it. Errors: as `run`.
-  void barrier() { run({}, 1); }
+  /// Returns when all ranks have called it. Errors: as `reduce`.
+  void barrier() { reduce({}); }
 
-  /// Replaces `values` by the sum of `factor` · `values` over all ranks.
-  /// Errors: PeerLost (values then unspecified), TimedOut, ViewChanged; ProtocolError if a rank has
-  ///         another number of values.
-  void run(std::span<float> values, float factor);
+  /// Errors: also ProtocolError if a rank has another number of values.
+  void reduce(const Contribution& mine) override;
 
  private:
   /// The longest vector that is copied into the control blocks.
@@ -76,7 +75,6 @@ class SharedAllreduce {
     float short_vectors[2][short_values];  ///< of this round and the one before, alternating
   };
 
-  void reduce(std::span<float> values, float factor);
   void arrive(const Input& input);
   void reduce_short(std::span<float> values, float factor);
   void reduce_long(std::span<float> values, float factor);

@@ -195,7 +195,7 @@ OptionSpec spec_of(const Option<T>& option) {
                   .type = OptionTraits<T>::type,
                   .may_be_open = OptionTraits<T>::may_be_open,
                   .initial = OptionTraits<T>::written(option.initial)};
-  if constexpr (NamedEnum<T>) {
+  if constexpr (requires { OptionTraits<T>::choices(); } && !OptionTraits<T>::may_be_open) {
     spec.choices = &OptionTraits<T>::choices;
   }
   return spec;

@@ -7,7 +7,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/machine_identity.hpp"
+#include "base/machine.hpp"
 #include "telemetry/metrics.hpp"
 
 namespace syncopate {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/processor.hpp"
+#include "base/machine.hpp"
 #include "base/version.hpp"
 #include "base/whole.hpp"
 #include "telemetry/member_status.hpp"

@@ -8,8 +8,10 @@ namespace {
 
 constexpr const char* compression_state = "compression";
 
+/// A reducer that takes the memory of accelerators gets whole vectors.
 std::optional<Group> bucket_group_of(const Group& group, const Averaging::Options& options) {
-  const bool in_buckets = options.buckets && !options.server && !group.failures();
+  const bool takes_others = options.reducer != nullptr && options.reducer->takes != nullptr;
+  const bool in_buckets = options.buckets && !options.server && !group.failures() && !takes_others;
   return in_buckets ? std::optional(group.duplicate()) : std::nullopt;
 }
 
@@ -32,7 +34,7 @@ Averaging::Averaging(Group& group, const Options& options)
       options_(options),
       bucket_group_(bucket_group_of(group, options)),
       allreduce_(bucket_group_ ? *bucket_group_ : group,
-                 {.algorithm = options.algorithm,
+                 {.requested = options.reducer,
                   .compression = options.compression,
                   .compress_remote = options.compress_remote,
                   .momentum = options.momentum}),
@@ -40,8 +42,14 @@ Averaging::Averaging(Group& group, const Options& options)
   if (group.failures() && !options.server) {
     recovery_.emplace(group);
   }
-  if (bucket_group_) {
-    buckets_.emplace(*bucket_group_, allreduce_, *options.buckets);
+  if (options.server) {
+    reduction_ = reduction_by_server(*options.server, allreduce_);
+  } else if (bucket_group_) {
+    BucketReducer::Options buckets = *options.buckets;
+    buckets.wait_limit = [this] { return group_.waits().limit(); };
+    reduction_ = std::make_unique<BucketReducer>(*bucket_group_, allreduce_, buckets);
+  } else {
+    reduction_ = whole_reduction(allreduce_);
   }
 }
 
@@ -57,14 +65,14 @@ double Averaging::weight_of(std::uint64_t samples) const {
   return 1;
 }
 
-/// The reducing task also waits for the slowest backward pass, so it gets the same time limit as
-/// the exchange of step infos.
 GradientSink* Averaging::begin(std::uint64_t samples, std::span<float> gradient) {
-  if (!buckets_) {
-    return nullptr;
-  }
-  bucket_group_->waits().allow(group_.waits().limit());
-  return buckets_->begin(weight_of(samples), gradient);
+  return reduction_->begin(weight_of(samples), gradient);
+}
+
+Values Averaging::vector_of(Replica& replica, ReplicaVector which) const {
+  const Values where_it_is = replica.values(which);
+  const bool stays = !recovery_ && reduction_->takes(where_it_is);
+  return stays ? where_it_is : Values(replica.view(which));
 }
 
 Averaging::Result Averaging::synchronize(Round round, const StepInfo& info,
@@ -114,11 +122,9 @@ Averaging::Result Averaging::average_once(Round round, const StepInfo& info,
   mine.has_buffers = buffers_of_all_.has_last();
   RoundInfo round_info = begin_round(round, mine);
   const TimePoint opened = clock.now();
-  prepare(values.model.size());
-  const TimePoint prepared = clock.now();
-  round_info.waited += prepared - opened;
-  reduce(round_info, mine, values);
-  return {.round_info = std::move(round_info), .communicated = clock.now() - prepared};
+  const Duration preparing = reduce(round_info, mine, values);
+  round_info.waited += preparing;
+  return {.round_info = std::move(round_info), .communicated = clock.now() - opened - preparing};
 }
 
 /// Exchanges step infos, and agrees to stop once the job's samples are done.
@@ -132,53 +138,25 @@ RoundInfo Averaging::begin_round(Round round, const StepInfo& mine) {
   return round_info;
 }
 
-/// Measures links or agrees on buckets where necessary. Its time does not count as communication.
-void Averaging::prepare(std::size_t values) {
-  if (buckets_) {
-    buckets_->agree(values);
-  } else if (!options_.server) {
-    allreduce_.prepare(values);
-  }
-}
-
-void Averaging::reduce(const RoundInfo& round_info, const StepInfo& mine,
-                       const SyncValues& values) {
+/// Returns the time that does not count as communication.
+Duration Averaging::reduce(const RoundInfo& round_info, const StepInfo& mine,
+                           const SyncValues& values) {
   const double total = total_weight(round_info.infos);
   if (total == 0) {
     // Without samples the values carry no information. A codec's residual stays for a later round.
-    if (buckets_) {
-      buckets_->end_pass();
-    }
-    return;
+    reduction_->skip();
+    return Duration::zero();
   }
-  const double of_change = weight_of_change(round_info.infos, mine);
-  if (options_.server) {
-    reduce_on_server(values.model, static_cast<float>(of_change / total),
-                     {.step = round_info.sync_round.round.value, .samples = mine.samples});
-  } else if (buckets_) {
-    buckets_->weighted_mean(values.model, of_change, total);
-  } else {
-    allreduce_.compressed_mean(values.model, 0, of_change, total);
-  }
-  allreduce_.weighted_mean(values.control, mine.weight, total);
   const bool all_have_last = std::ranges::all_of(round_info.infos, &StepInfo::has_buffers);
-  buffers_of_all_.reduce(allreduce_, values.buffers, {.own = mine.weight, .total = total},
-                         all_have_last);
-}
-
-/// Pushes and pulls through the same memory: the server replies only after it has received the
-/// whole push.
-void Averaging::reduce_on_server(std::span<float> values, float share, const PushFacts& facts) {
-  ServerClient::Work work{.push = values, .pull = values, .facts = facts};
-  work.facts.weight = share;
-  options_.server->work(work);
-}
-
-std::string Averaging::aggregate() const {
-  if (options_.server) {
-    return "server";
-  }
-  return buckets_ ? buckets_->description() : allreduce_.description();
+  buffers_of_all_.begin(values.buffers, all_have_last);
+  const Duration preparing = reduction_->reduce(
+      {.values = values,
+       .of_model = weight_of_change(round_info.infos, mine),
+       .weight = mine.weight,
+       .total = total,
+       .facts = {.step = round_info.sync_round.round.value, .samples = mine.samples}});
+  buffers_of_all_.end(values.buffers, all_have_last);
+  return preparing;
 }
 
 std::map<std::string, OptimizerState> Averaging::worker_states() const {

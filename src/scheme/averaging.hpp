@@ -17,6 +17,7 @@
 #include "scheme/bucket_reducer.hpp"
 #include "scheme/buffer_mean.hpp"
 #include "scheme/recovery.hpp"
+#include "scheme/round_reduction.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/step_info_exchange.hpp"
 #include "server/server_client.hpp"
@@ -47,8 +48,8 @@ class Averaging {
  public:
   struct Options {
     Weights weights = Weights::samples;
-    double data_share = 1;                       ///< p_i of this worker, for weights `data`
-    Algorithm algorithm = Algorithm::automatic;  ///< of the allreduce
+    double data_share = 1;                 ///< p_i of this worker, for weights `data`
+    const ReducerSpec* reducer = nullptr;  ///< of the allreduce; null: the cheapest
     /// How the allreduce compresses the model's values; buffers are not compressed.
     Compression compression{};
     bool compress_remote = false;  ///< compress only between hosts
@@ -83,6 +84,10 @@ class Averaging {
   /// round. Returns the sink that takes the gradient while the pass computes it, or null.
   GradientSink* begin(std::uint64_t samples, std::span<float> gradient);
 
+  /// A vector of the replica as `synchronize` takes it: where it is, if it is reduced there; else
+  /// its copy in the host's memory, which the caller stores afterwards.
+  Values vector_of(Replica& replica, ReplicaVector which) const;
+
   /// Replaces `values` by their weighted mean. Errors: RanksMissing, PeerLost, TimedOut; `values`
   /// are then unspecified.
   Result synchronize(Round round, const StepInfo& info, const SyncValues& values);
@@ -96,8 +101,8 @@ class Averaging {
 
   Group& group() const { return group_; }
 
-  /// How values are reduced, and why, as `Allreduce::description` says; "server" with a server.
-  std::string aggregate() const;
+  /// How values are reduced, and why, as `RoundReduction::description` says.
+  std::string aggregate() const { return reduction_->description(); }
 
   /// The state of this worker's compression, by name; empty without compression. Called while no
   /// synchronization is under way. Errors of `load_worker_states`: DataError.
@@ -114,9 +119,7 @@ class Averaging {
   Result average_once(Round round, const StepInfo& info, const SyncValues& values);
   Result average_with_recovery(Round round, const StepInfo& info, const SyncValues& values);
   RoundInfo begin_round(Round round, const StepInfo& mine);
-  void reduce(const RoundInfo& round_info, const StepInfo& mine, const SyncValues& values);
-  void prepare(std::size_t values);
-  void reduce_on_server(std::span<float> values, float share, const PushFacts& facts);
+  Duration reduce(const RoundInfo& round_info, const StepInfo& mine, const SyncValues& values);
 
   Group& group_;
   Options options_;
@@ -126,8 +129,9 @@ class Averaging {
   Allreduce allreduce_;
   BufferMean buffers_of_all_;
   std::optional<Recovery> recovery_;
-  std::uint64_t samples_done_ = 0;        ///< of all workers
-  std::optional<BucketReducer> buckets_;  ///< last: its task ends before the objects that it uses
+  std::uint64_t samples_done_ = 0;  ///< of all workers
+  /// Of the model's values. Last: its task ends before the objects that it uses.
+  std::unique_ptr<RoundReduction> reduction_;
 };
 
 /// A scheme whose workers synchronize by `Averaging`.

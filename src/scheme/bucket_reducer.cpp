@@ -79,6 +79,9 @@ GradientSink* BucketReducer::begin(double weight, std::span<float> gradient) {
   if (!overlaps_) {
     return nullptr;
   }
+  if (options_.wait_limit) {
+    group_.waits().allow(options_.wait_limit());
+  }
   {
     const MutexLock lock(mutex_);
     tracker_->begin();
@@ -120,7 +123,11 @@ double BucketReducer::total_weight_of_ranks(double weight) {
 void BucketReducer::reduce_bucket(std::size_t i, std::span<float> values, double weight,
                                   double total_weight) {
   const auto [begin, end] = buckets_[i];
-  allreduce_.compressed_mean(values.subspan(begin, end - begin), begin, weight, total_weight);
+  allreduce_.mean({.values = values.subspan(begin, end - begin),
+                   .weight = weight,
+                   .may_lose = true,
+                   .first = begin},
+                  total_weight);
 }
 
 /// Waits until the bucket is complete. Returns false if the step is abandoned.
@@ -146,7 +153,7 @@ void BucketReducer::agree(std::size_t values) {
   const auto bytes = static_cast<double>(values * sizeof(float));
   const std::size_t buckets = options_.buckets.value_or(best_buckets(cost, bytes, least_bytes));
   const bool pays =
-      options_.in_memory || allreduce_.compresses() || allreduce_.pick(values) != Algorithm::shm;
+      options_.in_memory || allreduce_.compresses() || !allreduce_.pick(values)->in_memory;
   const auto wanting = gather_from_all<std::uint8_t>(group_, wants_overlap_ && pays ? 1 : 0);
   overlaps_ = buckets > 1 && std::find(wanting.begin(), wanting.end(), 0) == wanting.end();
   const MutexLock lock(mutex_);
@@ -156,18 +163,24 @@ void BucketReducer::agree(std::size_t values) {
   }
 }
 
-void BucketReducer::weighted_mean(std::span<float> values, double weight, double total_weight) {
-  agree(values.size());
+Duration BucketReducer::reduce(const WeighedValues& mine) {
+  const std::span<float> gradient = mine.values.model.floats();
+  const TimePoint begun = group_.world().now();
+  agree(gradient.size());
+  const Duration agreeing = group_.world().now() - begun;
   if (task_) {
-    end_pass();
-    return;
+    skip();
+  } else {
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+      reduce_bucket(i, gradient, mine.of_model, mine.total);
+    }
   }
-  for (std::size_t i = 0; i < buckets_.size(); ++i) {
-    reduce_bucket(i, values, weight, total_weight);
-  }
+  reduce_others(allreduce_, mine);
+  return agreeing;
 }
 
-void BucketReducer::end_pass() {
+/// Ends the background task, if `begin` started one. It reduces nothing if no rank has a weight.
+void BucketReducer::skip() {
   if (!task_) {
     return;
   }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +15,7 @@
 #include "collective/group.hpp"
 #include "runtime/world.hpp"
 #include "scheme/replica.hpp"
+#include "scheme/round_reduction.hpp"
 
 namespace syncopate {
 
@@ -66,9 +68,9 @@ class BucketTracker {
 ///
 /// Invariant: all ranks call the same collectives in the same order; therefore they agree on
 ///            overlap.
-/// Thread:    one thread calls. From `begin` until the end of `weighted_mean` the background task
+/// Thread:    one thread calls. From `begin` until the end of `reduce` the background task
 ///            owns the group, the allreduce and the values that are ready.
-class BucketReducer final : public GradientSink {
+class BucketReducer final : public RoundReduction, public GradientSink {
  public:
   struct Options {
     bool overlap = true;  ///< unless another rank refuses it
@@ -76,6 +78,8 @@ class BucketReducer final : public GradientSink {
     /// backward pass loses unless a core is spare; other reductions mostly wait for bytes.
     bool in_memory = true;
     std::optional<std::size_t> buckets{};  ///< empty: the cheapest number, of 1 MiB or more each
+    /// The limit of waits for the others' weights, which come after the slowest backward pass.
+    std::function<Duration()> wait_limit = {};
   };
 
   /// `group` and `allreduce`, which belongs to it, outlive this.
@@ -88,28 +92,18 @@ class BucketReducer final : public GradientSink {
   BucketReducer(const BucketReducer&) = delete;
   BucketReducer& operator=(const BucketReducer&) = delete;
 
-  /// Begins a step: called before a backward pass that writes `gradient`, which has this weight in
-  /// the mean. Returns the sink of the pass; null if buckets are reduced after the pass.
-  GradientSink* begin(double weight, std::span<float> gradient);
+  /// Null if buckets are reduced after the pass.
+  GradientSink* begin(double weight, std::span<float> gradient) override;
   void ready(std::size_t begin, std::size_t end) override;
 
-  /// Agrees with all ranks on buckets and overlap, once, for gradients of `values` values. A
-  /// collective. Callers do not count its time as communication. Errors: those of `allgather` and
-  /// `Allreduce::pick`.
-  void agree(std::size_t values);
+  /// If `begin` returned a sink, waits until the background task has reduced that pass's gradient;
+  /// otherwise reduces it here. Errors: also InternalError if the pass did not report the whole
+  /// gradient.
+  Duration reduce(const WeighedValues& mine) override;
+  void skip() override;
 
-  /// Replaces the gradient by its mean over all ranks, as `Allreduce::weighted_mean` does. If
-  /// `begin` returned a sink, waits until the background task has reduced that pass's gradient;
-  /// otherwise reduces `values`.
-  /// Errors: those of `Allreduce`; InternalError if the pass did not report the whole gradient.
-  void weighted_mean(std::span<float> values, double weight, double total_weight);
-
-  /// Ends the background task of a step in which no rank has a weight, if `begin` started one: the
-  /// gradient stays as it is. Errors: as `weighted_mean`.
-  void end_pass();
-
-  /// As `Allreduce::description`, and the number of buckets where there are several.
-  std::string description() const;
+  /// Also the number of buckets where there are several.
+  std::string description() const override;
 
  private:
   struct Pass {
@@ -117,6 +111,9 @@ class BucketReducer final : public GradientSink {
     std::span<float> gradient;
   };
 
+  /// Agrees with all ranks on buckets and overlap, once, for gradients of `values` values. A
+  /// collective. Errors: those of `allgather` and `Allreduce::pick`.
+  void agree(std::size_t values);
   void reduce_buckets(const Pass& pass) noexcept;
   double total_weight_of_ranks(double weight);
   void reduce_bucket(std::size_t i, std::span<float> values, double weight, double total_weight);

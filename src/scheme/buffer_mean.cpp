@@ -1,6 +1,8 @@
 #include "scheme/buffer_mean.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 namespace syncopate {
 namespace {
@@ -13,21 +15,32 @@ float origin(float last) {
 
 }  // namespace
 
-void BufferMean::reduce(Allreduce& allreduce, std::span<float> buffers, const Weight& weight,
-                        bool all_have_last) {
-  if (all_have_last) {
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-      buffers[i] -= origin(last_[i]);
-    }
+void BufferMean::begin(std::span<float> buffers, bool all_have_last) const {
+  for (std::size_t i = 0; all_have_last && i < buffers.size(); ++i) {
+    buffers[i] -= origin(last_[i]);
   }
-  allreduce.weighted_mean(buffers, weight.own, weight.total);
-  if (all_have_last) {
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-      buffers[i] += origin(last_[i]);
-    }
+}
+
+void BufferMean::end(std::span<float> buffers, bool all_have_last) {
+  for (std::size_t i = 0; all_have_last && i < buffers.size(); ++i) {
+    buffers[i] += origin(last_[i]);
   }
   last_.assign(buffers.begin(), buffers.end());
   has_last_ = true;
+}
+
+void take_late_mean(std::span<float> buffers, std::span<const float> contributed,
+                    std::span<const float> mean) {
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    // An unchanged value becomes the mean itself: the difference of infinite values, as in masks,
+    // is NaN.
+    if (buffers[i] == contributed[i]) {
+      buffers[i] = mean[i];
+    } else {
+      const auto [least, most] = std::minmax(buffers[i], mean[i]);
+      buffers[i] = std::clamp(buffers[i] - contributed[i] + mean[i], least, most);
+    }
+  }
 }
 
 }  // namespace syncopate

@@ -3,8 +3,6 @@
 #include <span>
 #include <vector>
 
-#include "collective/allreduce.hpp"
-
 namespace syncopate {
 
 /// The weighted mean of the workers' buffers, round after round.
@@ -21,24 +19,31 @@ class BufferMean {
   explicit BufferMean(std::span<const float> initial)
       : has_last_(!initial.empty()), last_(initial.begin(), initial.end()) {}
 
-  struct Weight {
-    double own;
-    double total;  ///< of all workers, above 0
-  };
-
   /// True if this worker has the buffers after the last round.
   bool has_last() const { return has_last_; }
   /// Called when the worker got the result of a round that this object has not reduced.
   void forget() { has_last_ = false; }
 
-  /// all_have_last: every worker `has_last`. Errors: those of the allreduce; `buffers` are then
-  /// unspecified.
-  void reduce(Allreduce& allreduce, std::span<float> buffers, const Weight& weight,
-              bool all_have_last);
+  /// Called before the mean of `buffers` is computed, and after that. all_have_last: every worker
+  /// `has_last`, and all contribute changes.
+  void begin(std::span<float> buffers, bool all_have_last) const;
+  void end(std::span<float> buffers, bool all_have_last);
 
  private:
   bool has_last_;
   std::vector<float> last_;  ///< equal on all workers that have it
 };
+
+/// Replaces a worker's buffers by the mean to which the worker contributed earlier, plus the change
+/// of the buffers since then. Each result is clamped between the mean and the present value.
+///
+/// Without the clamp a variance could become negative: running statistics are means over the last
+/// steps and forget old changes, but the sum counts a change in full. Buffers that have not changed
+/// since they were contributed become the mean to the last bit. A value that is not finite stays
+/// so.
+///
+/// Shapes: three vectors of one length.
+void take_late_mean(std::span<float> buffers, std::span<const float> contributed,
+                    std::span<const float> mean);
 
 }  // namespace syncopate

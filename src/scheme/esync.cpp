@@ -19,7 +19,7 @@ bool overlaps(const OptionValues& options) {
 
 /// Without a server, the remaining workers finish a round without a failed one.
 void adapt_esync(SchemeTraits& traits, const SchemeJob& job) {
-  traits.regroups = job.options[option::aggregate] != Aggregate::server;
+  traits.regroups = !job.options[option::aggregate].by_server;
 }
 
 /// Where parts of the data differ, a momentum over rounds replaces the momentum of local steps,

@@ -11,7 +11,7 @@
 #include "kernels/blocks.hpp"
 #include "kernels/optimizer_steps.hpp"
 #include "kernels/reduce.hpp"
-#include "scheme/late_mean.hpp"
+#include "scheme/buffer_mean.hpp"
 
 namespace syncopate {
 namespace {

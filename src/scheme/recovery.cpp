@@ -130,7 +130,7 @@ SyncRound Recovery::receive_result(Rank from, const SyncValues& values) {
   };
   receive(bytes);
   receive(gradients);
-  receive(std::as_writable_bytes(values.model));
+  receive(values.model.bytes());
   receive(std::as_writable_bytes(values.buffers));
   receive(std::as_writable_bytes(values.control));
   SyncRound sync_round = unpack(bytes);
@@ -166,13 +166,14 @@ void Recovery::linger() {
 }
 
 void Recovery::copy(const SyncValues& from, Copies& to) {
-  to.model.assign(from.model.begin(), from.model.end());
+  const std::span<float> model = from.model.floats();
+  to.model.assign(model.begin(), model.end());
   to.buffers.assign(from.buffers.begin(), from.buffers.end());
   to.control.assign(from.control.begin(), from.control.end());
 }
 
 void Recovery::copy(const Copies& from, const SyncValues& to) {
-  std::copy(from.model.begin(), from.model.end(), to.model.begin());
+  std::ranges::copy(from.model, to.model.floats().begin());
   std::copy(from.buffers.begin(), from.buffers.end(), to.buffers.begin());
   std::copy(from.control.begin(), from.control.end(), to.control.begin());
 }

@@ -9,18 +9,10 @@
 
 #include "collective/group.hpp"
 #include "runtime/waits.hpp"
+#include "scheme/round_reduction.hpp"
 #include "scheme/scheme.hpp"
 
 namespace syncopate {
-
-/// The values that a worker contributes to a synchronization round. The mean over all workers
-/// replaces them.
-struct SyncValues {
-  std::span<float> model;    ///< as long as the parameters
-  std::span<float> buffers;  ///< always by an allreduce: they are few, and no server keeps them
-  /// Control variates, as long as the parameters, or empty; always by an allreduce, uncompressed.
-  std::span<float> control = {};
-};
 
 /// Finishes the synchronization rounds of a group whose members may fail during a round.
 ///

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "data/batch.hpp"
+#include "kernels/values.hpp"
 #include "optim/rule_state.hpp"
 #include "scheme/gradient_set.hpp"
 #include "transport/shared_memory.hpp"
 
 namespace syncopate {
 
-/// The three flat float32 vectors of a replica.
+/// The three flat vectors of a replica.
 enum class ReplicaVector {
   params,   ///< the trained parameters
   grads,    ///< the mean gradient over the samples of the last backward pass; as long as `params`
@@ -78,6 +79,9 @@ class Replica {
   virtual std::span<float> view(ReplicaVector which) = 0;
   /// Copies the values of `view(which)` to the device.
   virtual void store(ReplicaVector which) = 0;
+  /// The vector where it is, for reducers that take it there (`ReducerSpec::takes`). Such a reducer
+  /// changes it in place, without `store`.
+  virtual Values values(ReplicaVector which) { return view(which); }
 
   /// Moves the vectors in host memory, with their values, to memory that the other nodes of the
   /// host can access. Earlier results of `view` become invalid. Errors: DataError; a vector for

@@ -2,29 +2,37 @@
 
 #include <array>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "collective/cost_model.hpp"
+#include "collective/reducer.hpp"
 #include "config/option_values.hpp"
 
 namespace syncopate {
 
-/// How values are reduced over all workers: by an allreduce algorithm, or by a parameter server.
-enum class Aggregate { automatic, shm, ring, butterfly, binary_blocks, tree, mpi, server };
-constexpr auto names_of(Aggregate) {
-  return std::to_array<Named<Aggregate>>({{"auto", Aggregate::automatic},
-                                          {"shm", Aggregate::shm},
-                                          {"ring", Aggregate::ring},
-                                          {"butterfly", Aggregate::butterfly},
-                                          {"binary-blocks", Aggregate::binary_blocks},
-                                          {"tree", Aggregate::tree},
-                                          {"mpi", Aggregate::mpi},
-                                          {"server", Aggregate::server}});
-}
+/// How values are reduced over all workers: by a reducer, or by a parameter server.
+struct Aggregate {
+  const ReducerSpec* reducer = nullptr;  ///< null: the cheapest, unless a server reduces
+  bool by_server = false;
 
-/// The algorithm of the allreduce, where no server reduces.
-inline Algorithm algorithm_of(Aggregate aggregate) {
-  return algorithm_named(name_of_value(aggregate)).value_or(Algorithm::automatic);
-}
+  bool is_automatic() const { return reducer == nullptr && !by_server; }
+
+  friend bool operator==(const Aggregate&, const Aggregate&) = default;
+};
+
+/// "auto", the name of a reducer, or "server".
+template <>
+struct OptionTraits<Aggregate> {
+  static constexpr OptionType type = OptionType::text;
+  static constexpr bool may_be_open = false;
+  static OptionValue written(const Aggregate& value);
+  static Aggregate read(const OptionValue& value);
+  static std::vector<std::string_view> choices();
+};
+
+/// The value on the command line.
+std::string name_of_value(const Aggregate& aggregate);
 
 /// Whether workers compute while an allreduce is under way; `automatic`: where it saves time.
 enum class Overlap { automatic, on, off };

@@ -18,7 +18,7 @@ void adapt_ssgd(SchemeTraits& traits, const SchemeJob& job) {
 OptionSpec overlap_of_ssgd() {
   OptionSpec overlap = spec_of(option::overlap);
   overlap.has_effect = [](const OptionValues& options) {
-    return options[option::aggregate] != Aggregate::server;
+    return !options[option::aggregate].by_server;
   };
   overlap.needs = " without --aggregate server";
   return overlap;
@@ -56,11 +56,12 @@ Outcome Ssgd::after_backward(Replica& replica, const StepFacts& facts) {
   StepInfo info = step_info_of(facts);
   info.settings = replica.step_settings();
   info.gradients = replica.gradient_set();
-  const Averaging::Result result =
-      averaging_.synchronize(round_, info,
-                             {.model = replica.view(ReplicaVector::grads),
-                              .buffers = replica.view(ReplicaVector::buffers)});
-  replica.store(ReplicaVector::grads);
+  const Values gradient = averaging_.vector_of(replica, ReplicaVector::grads);
+  const Averaging::Result result = averaging_.synchronize(
+      round_, info, {.model = gradient, .buffers = replica.view(ReplicaVector::buffers)});
+  if (gradient.are_host_floats()) {
+    replica.store(ReplicaVector::grads);
+  }
   replica.store(ReplicaVector::buffers);
   const TimePoint averaged = clock.now();
   if (result.round_info.sync_round.samples > 0) {  // otherwise not even a momentum moves it

@@ -105,14 +105,15 @@ bool averages_workers(const TrainConfig& config) {
 }
 
 bool requires_mpi(const TrainConfig& config) {
+  const ReducerSpec* const reducer = config.scheme_options[option::aggregate].reducer;
   return config.transport == TransportKind::mpi ||
-         (averages_workers(config) && config.scheme_options[option::aggregate] == Aggregate::mpi);
+         (averages_workers(config) && reducer != nullptr &&
+          reducer->transport == name_of_value(TransportKind::mpi));
 }
 
 bool has_server(const TrainConfig& config) {
   return server_keeps_model(config) ||
-         (averages_workers(config) &&
-          config.scheme_options[option::aggregate] == Aggregate::server);
+         (averages_workers(config) && config.scheme_options[option::aggregate].by_server);
 }
 
 bool server_keeps_model(const TrainConfig& config) {

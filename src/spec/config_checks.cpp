@@ -156,8 +156,7 @@ void check_compression(const TrainConfig& config) {
                     "scheme {}; leave out compress",
                     to_string(config.compress), compressible, config.scheme));
   }
-  if (averages_workers(config) &&
-      config.scheme_options[option::aggregate] != Aggregate::automatic) {
+  if (averages_workers(config) && !config.scheme_options[option::aggregate].is_automatic()) {
     throw ConfigError(fmt::format(
         "compress {} has its own allreduce, found aggregate {}; leave out one of them",
         to_string(config.compress), name_of_value(config.scheme_options[option::aggregate])));
@@ -234,20 +233,8 @@ void check_aggregate(const TrainConfig& config) {
   if (!averages_workers(config)) {
     return;
   }
-  const Aggregate aggregate = config.scheme_options[option::aggregate];
-  if (aggregate == Aggregate::butterfly && !std::has_single_bit(config.workers)) {
-    throw ConfigError(
-        fmt::format("aggregate butterfly needs a power of two of workers, found {}; choose "
-                    "binary-blocks, which takes any number, or auto",
-                    config.workers));
-  }
-  if (aggregate == Aggregate::shm && config.transport == TransportKind::tcp) {
-    throw ConfigError(
-        "aggregate shm needs shared memory, which transport tcp does not use; leave out transport");
-  }
-  if (aggregate == Aggregate::mpi && config.transport != TransportKind::mpi) {
-    throw ConfigError(fmt::format("aggregate mpi needs transport mpi, found {}",
-                                  name_of_value(config.transport)));
+  if (const auto* const reducer = config.scheme_options[option::aggregate].reducer) {
+    check_request(*reducer, config.workers, name_of_value(config.transport));
   }
 }
 

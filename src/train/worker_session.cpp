@@ -12,7 +12,7 @@
 #include "base/log.hpp"
 #include "kernels/reduce.hpp"
 #include "scheme/scheme_spec.hpp"
-#include "train/same_model.hpp"
+#include "train/initial_state.hpp"
 
 namespace syncopate {
 namespace {

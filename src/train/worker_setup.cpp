@@ -183,7 +183,7 @@ Averaging::Options WorkerSetup::averaging() {
   const std::uint64_t to_do = options_.plan.samples_to_train(options_.dataset.train.samples());
   return {.weights = config().weights.value(),
           .data_share = options_.plan.data_share(options_.dataset.train, options_.rank),
-          .algorithm = algorithm_of(config().scheme_options[option::aggregate]),
+          .reducer = config().scheme_options[option::aggregate].reducer,
           .compression = config().compress,
           .compress_remote = config().compress_remote,
           .buffers = replica_.view(ReplicaVector::buffers),

@@ -1,14 +1,13 @@
 // Goal:   a process that connects again and again does not fill the log.
 // Method: refusals at hand-made times; the test counts the lines.
 
-#include "transport/tcp/refusal_log.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "tests/support/log_capture.hpp"
+#include "transport/tcp/refusals.hpp"
 
 namespace syncopate {
 namespace {

@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "base/errors.hpp"
-#include "base/machine_identity.hpp"
+#include "base/machine.hpp"
 #include "base/random.hpp"
 #include "collective/basic_collectives.hpp"
 #include "collective/shared_allreduce.hpp"
@@ -245,7 +245,7 @@ TEST(SharedAllreduceOnThreads, IsExactInTenThousandRoundsWithMoreRanksThanCores)
       const std::size_t length = round % 50 == 0 ? most : 1 + static_cast<std::size_t>(round % 40);
       const std::span<float> values(memory.get(), length);
       std::fill(values.begin(), values.end(), static_cast<float>(group.rank().value + round % 100));
-      shared->run(values, 1);
+      shared->reduce({.values = values});
       const std::uint32_t sum =
           size * static_cast<std::uint32_t>(round % 100) + size * (size - 1) / 2;
       ASSERT_EQ(values.front(), static_cast<float>(sum)) << "round " << round;

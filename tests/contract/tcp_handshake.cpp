@@ -14,7 +14,7 @@
 #include "tests/contract/tcp_cluster.hpp"
 #include "tests/support/log_capture.hpp"
 #include "transport/tags.hpp"
-#include "transport/tcp/wrong_keys.hpp"
+#include "transport/tcp/refusals.hpp"
 
 namespace syncopate::contract {
 namespace {

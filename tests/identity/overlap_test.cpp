@@ -91,7 +91,7 @@ Batch batch_of(std::uint64_t step, std::uint32_t rank, std::uint32_t samples) {
 
 struct Case {
   std::vector<std::uint32_t> batch_sizes;  ///< by rank
-  Algorithm algorithm = Algorithm::automatic;
+  std::string reducer = "auto";
   Weights weights = Weights::samples;
   bool shared_memory = false;
   SlowReplica::Order order = SlowReplica::Order::random;
@@ -119,7 +119,7 @@ Trained train_rank(Group& group, const Case& example, bool overlap) {
   SlowReplica replica(group.world(), example.order,
                       last ? example.slowest_piece : SlowReplica::piece_time, seed + rank);
   Ssgd scheme(group, {.averaging = {.weights = example.weights,
-                                    .algorithm = example.algorithm,
+                                    .reducer = find_reducer(example.reducer),
                                     .buckets = {{.overlap = overlap, .buckets = buckets}}}});
   Trained trained;
   TimePoint begun{};
@@ -158,7 +158,7 @@ void expect_same_bits(const std::vector<float>& one, const std::vector<float>& o
 
 void expect_no_difference(const Case& example) {
   SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << example.batch_sizes.size()
-                                  << " ranks, " << name_of(example.algorithm));
+                                  << " ranks, " << example.reducer);
   const std::vector<Trained> with = train(example, true);
   const std::vector<Trained> without = train(example, false);
   for (std::size_t rank = 0; rank < with.size(); ++rank) {
@@ -170,14 +170,12 @@ void expect_no_difference(const Case& example) {
 TEST(Overlap, MakesNoDifferenceWhateverAddsUp) {
   for (std::uint32_t size = 1; size <= 5; ++size) {
     const std::vector<std::uint32_t> equal(size, 8);
-    for (const Algorithm algorithm :
-         {Algorithm::automatic, Algorithm::ring, Algorithm::binary_blocks, Algorithm::tree}) {
-      expect_no_difference({.batch_sizes = equal, .algorithm = algorithm});
+    for (const char* const reducer : {"auto", "ring", "binary-blocks", "tree"}) {
+      expect_no_difference({.batch_sizes = equal, .reducer = reducer});
     }
-    expect_no_difference(
-        {.batch_sizes = equal, .algorithm = Algorithm::shm, .shared_memory = true});
+    expect_no_difference({.batch_sizes = equal, .reducer = "shm", .shared_memory = true});
   }
-  expect_no_difference({.batch_sizes = {8, 8, 8, 8}, .algorithm = Algorithm::butterfly});
+  expect_no_difference({.batch_sizes = {8, 8, 8, 8}, .reducer = "butterfly"});
 }
 
 TEST(Overlap, MakesNoDifferenceForUnequalAndIdleRanks) {
@@ -190,7 +188,7 @@ TEST(Overlap, MakesNoDifferenceForUnequalAndIdleRanks) {
 TEST(Overlap, HidesSumsBehindTheBackwardPass) {
   // An allreduce of 2,480 bytes at 25 kB/s takes about 0.1 s, as long as a backward pass.
   const Case example{.batch_sizes = {8, 8},
-                     .algorithm = Algorithm::ring,
+                     .reducer = "ring",
                      .order = SlowReplica::Order::last_first,
                      .network = {.link = {.bandwidth = 25e3, .latency = 50us}}};
   const std::vector<Trained> with = train(example, true);

@@ -85,8 +85,8 @@ void take_turns(const Orders& orders, World& world, Group& group) {
   const std::span<float> values(memory.get(), orders.values);
   std::map<std::string, std::unique_ptr<Allreduce>> allreduces;
   for (const std::string& name : orders.algorithms) {
-    allreduces[name] = std::make_unique<Allreduce>(
-        group, Allreduce::Options{.algorithm = algorithm_named(name).value()});
+    allreduces[name] =
+        std::make_unique<Allreduce>(group, Allreduce::Options{.requested = find_reducer(name)});
   }
   std::map<std::string, std::vector<double>> seconds;
   for (int round = 0; round < orders.rounds; ++round) {

@@ -46,19 +46,24 @@ std::span<const std::byte> readable(const void* values, std::size_t bytes) {
   return span_of<std::byte>(const_cast<void*>(values), bytes);
 }
 
-Reducible reducible(void* values, std::size_t count, syncopate_type type) {
+ValueType value_type(syncopate_type type) {
   switch (type) {
-    case SYNCOPATE_FLOAT32: return span_of<float>(values, count);
-    case SYNCOPATE_FLOAT64: return span_of<double>(values, count);
-    case SYNCOPATE_INT32: return span_of<std::int32_t>(values, count);
-    case SYNCOPATE_INT64: return span_of<std::int64_t>(values, count);
-    case SYNCOPATE_BFLOAT16: return span_of<Bfloat16>(values, count);
-    case SYNCOPATE_FLOAT16: return span_of<Float16>(values, count);
-    case SYNCOPATE_INT8: return span_of<std::int8_t>(values, count);
-    case SYNCOPATE_UINT8: return span_of<std::uint8_t>(values, count);
+    case SYNCOPATE_FLOAT32: return ValueType::float32;
+    case SYNCOPATE_FLOAT64: return ValueType::float64;
+    case SYNCOPATE_INT32: return ValueType::int32;
+    case SYNCOPATE_INT64: return ValueType::int64;
+    case SYNCOPATE_BFLOAT16: return ValueType::bfloat16;
+    case SYNCOPATE_FLOAT16: return ValueType::float16;
+    case SYNCOPATE_INT8: return ValueType::int8;
+    case SYNCOPATE_UINT8: return ValueType::uint8;
   }
   throw ConfigError("a collective was given a type that syncopate_type does not have: " +
                     std::to_string(static_cast<int>(type)));
+}
+
+Values values_of(void* values, std::size_t count, syncopate_type given_type) {
+  const ValueType type = value_type(given_type);
+  return {writable(values, product(count, bytes_of(type))).data(), type, count};
 }
 
 Reduction reduction_of(syncopate_operation operation) {
@@ -154,7 +159,7 @@ syncopate_status syncopate_allreduce(syncopate_group* group, void* values, size_
                                      syncopate_type type, syncopate_operation operation,
                                      syncopate_work** work) {
   return abi::carry_out(group, work, [&](const LoopGroup& of) {
-    return of.allreduce(abi::reducible(values, count, type), abi::reduction_of(operation));
+    return of.allreduce(abi::values_of(values, count, type), abi::reduction_of(operation));
   });
 }
 
@@ -162,7 +167,7 @@ syncopate_status syncopate_reduce(syncopate_group* group, void* values, size_t c
                                   syncopate_type type, syncopate_operation operation, uint32_t root,
                                   syncopate_work** work) {
   return abi::carry_out(group, work, [&](const LoopGroup& of) {
-    return of.reduce(abi::reducible(values, count, type), abi::reduction_of(operation), root);
+    return of.reduce(abi::values_of(values, count, type), abi::reduction_of(operation), root);
   });
 }
 
@@ -171,8 +176,8 @@ syncopate_status syncopate_reduce_scatter(syncopate_group* group, const void* va
                                           syncopate_operation operation, syncopate_work** work) {
   return abi::carry_out(group, work, [&](const LoopGroup& of) {
     const std::size_t all = abi::product(of.size(), count);
-    return of.reduce_scatter(abi::reducible(const_cast<void*>(values), all, type),
-                             abi::reducible(mine, count, type), abi::reduction_of(operation));
+    return of.reduce_scatter(abi::values_of(const_cast<void*>(values), all, type),
+                             abi::values_of(mine, count, type), abi::reduction_of(operation));
   });
 }
 

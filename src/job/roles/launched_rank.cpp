@@ -22,8 +22,8 @@ RankRole role_of_rank(std::uint32_t rank, std::uint32_t servers) {
 int run_as_mpi_rank(const JobRequest& request, const std::function<int(mpi::Session&)>& body) {
   const TrainConfig& config = request.config;
   const RankRole own = role_of_rank(request.launch->rank, config.servers);
-  const bool sums =
-      own.role == Role::worker && config.scheme_options[option::aggregate] == Aggregate::mpi;
+  const Aggregate aggregate = config.scheme_options[option::aggregate];
+  const bool sums = own.role == Role::worker && aggregate.reducer == find_reducer("mpi");
   return run_as_mpi_rank(*request.launch, sums, body);
 }
 

@@ -14,7 +14,7 @@
 #include "base/random.hpp"
 #include "job/host/join.hpp"
 #include "job/launch/exit_status.hpp"
-#include "job/launch/key_file.hpp"
+#include "job/launch/rendezvous.hpp"
 #include "job/roles/processes.hpp"
 #include "transport/tcp/sockets.hpp"
 

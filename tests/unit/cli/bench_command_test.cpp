@@ -61,7 +61,7 @@ TEST_F(BenchCommandTest, ReadsTheOptionsOfAllreduce) {
                               "ring", "--transport", "tcp", "--rounds", "7", "--markdown"});
   EXPECT_EQ(bench.benchmark, "allreduce");
   EXPECT_EQ(bench.transport, "tcp");
-  EXPECT_THAT(bench.algorithms, ElementsAre("ring"));
+  EXPECT_THAT(bench.reducers, ElementsAre("ring"));
   EXPECT_EQ(bench.ranks, 4U);
   EXPECT_THAT(bench.bytes, ElementsAre(1000U, 44'700'000U));
   EXPECT_EQ(bench.effort.rounds, 7U);

@@ -96,24 +96,25 @@ TEST(RunProcessesTest, EndsWithAStatusOfItsOwnForBadInput) {
 
 TEST(BenchTest, AllreduceSumsOverEveryTransportByEveryAlgorithm) {
   for (const std::string_view transport : {"shm", "tcp"}) {
-    std::vector<std::string> algorithms(bench_algorithms.begin(), bench_algorithms.end());
-    std::erase(algorithms, "mpi");  // needs a launcher
+    const auto names = bench_reducers();
+    std::vector<std::string> reducers(names.begin(), names.end());
+    std::erase(reducers, "mpi");  // needs a launcher
     if (transport == "tcp") {
-      std::erase(algorithms, "shm");
+      std::erase(reducers, "shm");
     }
     const Results results = results_of(captured([&] {
       return bench_allreduce({.benchmark = "allreduce",
                               .transport = std::string(transport),
-                              .algorithms = algorithms,
+                              .reducers = reducers,
                               .ranks = 4,
                               .bytes = {4, 40'000},
                               .effort = {.rounds = 3},
                               .form = Form::json});
     }));
-    ASSERT_EQ(results.size(), 2 * algorithms.size());
+    ASSERT_EQ(results.size(), 2 * reducers.size());
     for (std::size_t i = 0; i < results.size(); ++i) {
       EXPECT_EQ(results[i]["transport"], transport);
-      EXPECT_EQ(results[i]["algorithm"], algorithms[i / 2]);
+      EXPECT_EQ(results[i]["algorithm"], reducers[i / 2]);
       EXPECT_EQ(results[i]["ranks"], 4);
       EXPECT_EQ(results[i]["bytes"], i % 2 == 0 ? 4 : 40'000);
       EXPECT_EQ(results[i]["rounds"], 3);

@@ -17,13 +17,13 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
-#include "codec/bfloat16.hpp"
 #include "codec/codec_frame.hpp"
+#include "codec/half_floats.hpp"
 
 namespace syncopate {
 namespace {
 
-using Values = std::vector<float>;
+using Floats = std::vector<float>;
 using Bytes = std::vector<std::byte>;
 using testing::HasSubstr;
 
@@ -31,9 +31,9 @@ constexpr std::uint64_t seed = 11;
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
-Values normal_values(std::size_t count, float size = 1) {
+Floats normal_values(std::size_t count, float size = 1) {
   Random random = Random(seed).fork("values", count);
-  Values values(count);
+  Floats values(count);
   for (float& value : values) {
     value = size * static_cast<float>(random.normal());
   }
@@ -41,9 +41,9 @@ Values normal_values(std::size_t count, float size = 1) {
 }
 
 /// Returns random values with magnitudes from 2^-40 to 2^40.
-Values wide_values(std::size_t count) {
+Floats wide_values(std::size_t count) {
   Random random = Random(seed).fork("wide values", count);
-  Values values(count);
+  Floats values(count);
   for (float& value : values) {
     value = static_cast<float>(random.normal() * std::exp2(random.uniform() * 80 - 40));
   }
@@ -54,23 +54,23 @@ std::unique_ptr<Codec> codec_named(const std::string& text) {
   return make_codec(Compression::parse(text));
 }
 
-Bytes encoded(Codec& codec, const Values& values) {
+Bytes encoded(Codec& codec, const Floats& values) {
   Bytes frame(frame_bytes(codec, values.size()));
   encode_frame(codec, values, frame);
   return frame;
 }
 
-Values decoded(const Codec& codec, const Bytes& frame, std::size_t count) {
-  Values values(count, -77);
+Floats decoded(const Codec& codec, const Bytes& frame, std::size_t count) {
+  Floats values(count, -77);
   decode_frame(codec, frame, values);
   return values;
 }
 
-Values round_trip(Codec& codec, const Values& values) {
+Floats round_trip(Codec& codec, const Floats& values) {
   return decoded(codec, encoded(codec, values), values.size());
 }
 
-double norm(const Values& values) {
+double norm(const Floats& values) {
   double sum = 0;
   for (const float value : values) {
     sum += double{value} * value;
@@ -78,8 +78,8 @@ double norm(const Values& values) {
   return std::sqrt(sum);
 }
 
-double distance(const Values& one, const Values& other) {
-  Values difference(one.size());
+double distance(const Floats& one, const Floats& other) {
+  Floats difference(one.size());
   std::transform(one.begin(), one.end(), other.begin(), difference.begin(), std::minus<>());
   return norm(difference);
 }
@@ -112,16 +112,16 @@ double bound_of(const std::string& name) {
 TEST_P(EveryCodec, KeepsItsBoundAtEveryLength) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   for (const std::size_t length : lengths) {
-    const Values values = normal_values(length);
+    const Floats values = normal_values(length);
     EXPECT_LE(distance(round_trip(*codec_, values), values), bound_of(GetParam()) * norm(values))
         << length << " values";
   }
 }
 
 TEST_P(EveryCodec, KeepsZerosAndIsTheSameEachTime) {
-  const Values zeros(70'000, 0.0F);
+  const Floats zeros(70'000, 0.0F);
   EXPECT_EQ(round_trip(*codec_, zeros), zeros);
-  const Values values = normal_values(70'000);
+  const Floats values = normal_values(70'000);
   EXPECT_EQ(encoded(*codec_, values), encoded(*codec_, values));
 }
 
@@ -136,9 +136,9 @@ TEST_P(EveryCodec, MakesNoFiniteValueInfinite) {
 TEST_P(EveryCodec, ShowsValuesThatAreNotFinite) {
   for (const float strange : {nan, infinity, -infinity}) {
     for (const std::size_t place : {std::size_t{0}, std::size_t{299}, std::size_t{70'000}}) {
-      Values values = normal_values(70'001);
+      Floats values = normal_values(70'001);
       values[place] = strange;
-      const Values made = round_trip(*codec_, values);
+      const Floats made = round_trip(*codec_, values);
       EXPECT_FALSE(std::isfinite(made[place])) << strange << " at " << place;
       EXPECT_TRUE(std::isfinite(made[40'000])) << "a group far away";
     }
@@ -146,20 +146,20 @@ TEST_P(EveryCodec, ShowsValuesThatAreNotFinite) {
 }
 
 TEST_P(EveryCodec, BlocksAreIndependent) {
-  const Values values = normal_values(2 * Codec::block_values + 100);
-  const Values whole = round_trip(*codec_, values);
-  const Values second(values.begin() + Codec::block_values,
+  const Floats values = normal_values(2 * Codec::block_values + 100);
+  const Floats whole = round_trip(*codec_, values);
+  const Floats second(values.begin() + Codec::block_values,
                       values.begin() + 2 * Codec::block_values);
-  const Values alone = round_trip(*codec_, second);
+  const Floats alone = round_trip(*codec_, second);
   EXPECT_TRUE(std::equal(alone.begin(), alone.end(), whole.begin() + Codec::block_values));
 }
 
 TEST_P(EveryCodec, AddsWhatItDecodes) {
-  const Values values = normal_values(70'000);
-  Values sums(values.size(), 2);
-  Values scratch(Codec::block_values);
+  const Floats values = normal_values(70'000);
+  Floats sums(values.size(), 2);
+  Floats scratch(Codec::block_values);
   add_frame(*codec_, encoded(*codec_, values), sums, scratch);
-  Values expected = round_trip(*codec_, values);
+  Floats expected = round_trip(*codec_, values);
   for (float& value : expected) {
     value += 2;
   }
@@ -167,9 +167,9 @@ TEST_P(EveryCodec, AddsWhatItDecodes) {
 }
 
 TEST_P(EveryCodec, RefusesFramesOfAnotherLengthOrKind) {
-  const Values values = normal_values(1000);
+  const Floats values = normal_values(1000);
   const Bytes good = encoded(*codec_, values);
-  Values into(values.size());
+  Floats into(values.size());
   Bytes shorter(good.begin(), good.end() - 1);
   EXPECT_THROW(decode_frame(*codec_, shorter, into), ProtocolError);
   Bytes longer = good;
@@ -196,9 +196,9 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EveryCodec,
 
 /// Expects that the error of each value is at most `bound(|value|)`.
 template <class Bound>
-void expect_near(Codec& codec, const Values& values, const Bound& bound) {
+void expect_near(Codec& codec, const Floats& values, const Bound& bound) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
-  const Values made = round_trip(codec, values);
+  const Floats made = round_trip(codec, values);
   for (std::size_t i = 0; i < values.size(); ++i) {
     ASSERT_LE(std::abs(double{made[i]} - values[i]), bound(std::abs(double{values[i]})))
         << values[i];
@@ -207,15 +207,15 @@ void expect_near(Codec& codec, const Values& values, const Bound& bound) {
 
 TEST(Bf16, RoundsToNearest) {
   const auto codec = codec_named("bf16");
-  const Values values = wide_values(100'000);
+  const Floats values = wide_values(100'000);
   expect_near(*codec, values, [](double size) { return 0x1p-8 * size; });
-  const Values made = round_trip(*codec, values);
+  const Floats made = round_trip(*codec, values);
   EXPECT_TRUE(std::equal(values.begin(), values.end(), made.begin(), [](float value, float half) {
     return half == from_bf16(to_bf16(value));
   }));
   // 1 + 2^-8 is halfway between 1 and 1 + 2^-7; ties round to even, which is 1.
   EXPECT_EQ(round_trip(*codec, {1 + 0x1p-8F, 1 + 0x3p-8F, 1 + 0x1p-8F + 0x1p-20F}),
-            (Values{1, 1 + 0x1p-6F, 1 + 0x1p-7F}));
+            (Floats{1, 1 + 0x1p-6F, 1 + 0x1p-7F}));
 }
 
 TEST(Bf16, EveryHalfIsItself) {
@@ -242,7 +242,7 @@ double value_of_half(std::uint32_t bits) {
 
 TEST(Fp16, EveryHalfIsItself) {
   const auto codec = codec_named("fp16");
-  Values values;
+  Floats values;
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     if ((bits >> 10 & 31) != 31) {
       values.push_back(static_cast<float>(value_of_half(bits)));
@@ -267,14 +267,14 @@ TEST(Fp16, RoundsToNearestAndStaysFinite) {
     return size > 65504 ? size - 65504 : std::max(0x1p-11 * size, 0x1p-25);
   });
   EXPECT_EQ(round_trip(*codec, {70'000, -1e30F, infinity, -infinity}),
-            (Values{65504, -65504, infinity, -infinity}));
+            (Floats{65504, -65504, infinity, -infinity}));
 }
 
 TEST(Int8, IsWithinHalfAStepOfEachGroup) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   const auto codec = codec_named("int8");
-  const Values values = wide_values(10'000);
-  const Values made = round_trip(*codec, values);
+  const Floats values = wide_values(10'000);
+  const Floats made = round_trip(*codec, values);
   for (std::size_t at = 0; at < values.size(); at += 256) {
     double greatest = 0;
     const std::size_t end = std::min(values.size(), at + 256);
@@ -289,26 +289,26 @@ TEST(Int8, IsWithinHalfAStepOfEachGroup) {
 
 TEST(Onebit, BecomesTheMeansOfBothSides) {
   const auto codec = codec_named("onebit");
-  EXPECT_EQ(round_trip(*codec, {1, 3, -2, 0, -4}), (Values{4.0F / 3, 4.0F / 3, -3, 4.0F / 3, -3}));
-  Values two_groups(256, 5);
+  EXPECT_EQ(round_trip(*codec, {1, 3, -2, 0, -4}), (Floats{4.0F / 3, 4.0F / 3, -3, 4.0F / 3, -3}));
+  Floats two_groups(256, 5);
   two_groups.insert(two_groups.end(), {-1, -1, -4});
-  const Values made = round_trip(*codec, two_groups);
+  const Floats made = round_trip(*codec, two_groups);
   EXPECT_EQ(made[255], 5);
   EXPECT_EQ(made[256], -2);
 }
 
 TEST(Topk, KeepsTheGreatestAndTheFirstOfEquals) {
   const auto codec = codec_named("topk:0.5");
-  EXPECT_EQ(round_trip(*codec, {1, -8, 2, 4, 0.5F, 0, -2, 2}), (Values{0, -8, 2, 4, 0, 0, -2, 0}));
-  EXPECT_EQ(round_trip(*codec, {3, 3, 3}), (Values{3, 3, 0}));
+  EXPECT_EQ(round_trip(*codec, {1, -8, 2, 4, 0.5F, 0, -2, 2}), (Floats{0, -8, 2, 4, 0, 0, -2, 0}));
+  EXPECT_EQ(round_trip(*codec, {3, 3, 3}), (Floats{3, 3, 0}));
 }
 
 TEST(Topk, FindsTheSameAsSortingDoes) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   for (const double ratio : {0.0001, 0.001, 0.01, 0.1, 0.7}) {
     const auto codec = codec_named(fmt::format("topk:{}", ratio));
-    for (Values values : {normal_values(65'536), wide_values(40'000)}) {
-      const Values made = round_trip(*codec, values);
+    for (Floats values : {normal_values(65'536), wide_values(40'000)}) {
+      const Floats made = round_trip(*codec, values);
       const auto kept = static_cast<std::size_t>(
           std::count_if(made.begin(), made.end(), [](float value) { return value != 0; }));
       EXPECT_EQ(kept, static_cast<std::size_t>(std::ceil(ratio * double(values.size()))));
@@ -328,14 +328,14 @@ TEST(Topk, FindsTheSameAsSortingDoes) {
 /// values, or if all values are equal.
 TEST(Topk, IsRightWhereTheGuessIsWrong) {
   const auto codec = codec_named("topk:0.01");
-  Values values = normal_values(65'536);
+  Floats values = normal_values(65'536);
   for (std::size_t i = 0; i < values.size(); i += 31) {
     values[i] += i % 93 == 0 ? 1000.0F : 0.0F;
   }
-  const Values made = round_trip(*codec, values);
+  const Floats made = round_trip(*codec, values);
   EXPECT_EQ(std::count_if(made.begin(), made.end(), [](float value) { return value != 0; }), 656);
-  const Values ones(65'536, 1);
-  const Values first = round_trip(*codec, ones);
+  const Floats ones(65'536, 1);
+  const Floats first = round_trip(*codec, ones);
   EXPECT_EQ(first[655], 1);
   EXPECT_EQ(first[656], 0);
 }

@@ -18,27 +18,27 @@
 namespace syncopate {
 namespace {
 
-using Values = std::vector<float>;
+using Floats = std::vector<float>;
 using Bytes = std::vector<std::byte>;
 using Commits = ErrorFeedback::Commits;
 
 constexpr std::uint64_t seed = 12;
 
-Values random_values(std::size_t count, std::uint64_t which) {
+Floats random_values(std::size_t count, std::uint64_t which) {
   Random random = Random(seed).fork("values", which);
-  Values values(count);
+  Floats values(count);
   for (float& value : values) {
     value = static_cast<float>(random.normal());
   }
   return values;
 }
 
-Values sent_by(ErrorFeedback& feedback, const Values& values, float factor = 1,
+Floats sent_by(ErrorFeedback& feedback, const Floats& values, float factor = 1,
                std::size_t first = 0) {
   Bytes frame(frame_bytes(feedback.codec(), values.size()));
-  Values decoded(values.size());
+  Floats decoded(values.size());
   feedback.encode(values, factor, first, frame, decoded);
-  Values by_others(values.size());
+  Floats by_others(values.size());
   decode_frame(feedback.codec(), frame, by_others);
   EXPECT_EQ(decoded, by_others);
   return decoded;
@@ -57,8 +57,8 @@ TEST_P(Feedback, SentAndRememberedMakeUpAll) {
   std::vector<double> all(count);
   std::vector<double> sent(count);
   for (std::uint64_t round = 0; round < 20; ++round) {
-    const Values values = random_values(count, round);
-    const Values decoded = sent_by(feedback, values, 0.5F);
+    const Floats values = random_values(count, round);
+    const Floats decoded = sent_by(feedback, values, 0.5F);
     for (std::size_t i = 0; i < count; ++i) {
       all[i] += 0.5 * values[i];
       sent[i] += decoded[i];
@@ -74,23 +74,23 @@ TEST_P(Feedback, ReachesTheMinimumOfAConvexProblem) {
   // f(w) = ½ Σ h_i (w_i - x_i)², with h from 0.1 to 1; without feedback topk and onebit do not
   // reach its minimum.
   constexpr std::size_t count = 400;
-  const Values minimum = random_values(count, 99);
+  const Floats minimum = random_values(count, 99);
   ErrorFeedback feedback(compression_);
   feedback.reserve(count);
-  Values weights(count, 0);
+  Floats weights(count, 0);
   double loss = 0;
   const auto gradient_of = [&](std::size_t i) {
     const float curvature = 0.1F + 0.9F * static_cast<float>(i) / count;
     return curvature * (weights[i] - minimum[i]);
   };
   for (int step = 0; step < 6000; ++step) {
-    Values gradient(count);
+    Floats gradient(count);
     loss = 0;
     for (std::size_t i = 0; i < count; ++i) {
       gradient[i] = gradient_of(i);
       loss += 0.5 * gradient[i] * (weights[i] - minimum[i]);
     }
-    const Values decoded = sent_by(feedback, gradient);
+    const Floats decoded = sent_by(feedback, gradient);
     for (std::size_t i = 0; i < count; ++i) {
       weights[i] -= 0.02F * decoded[i];
     }
@@ -104,8 +104,8 @@ TEST_P(Feedback, BeginsAnAttemptWhereTheLastCommitWas) {
   feedback.reserve(count);
   sent_by(feedback, random_values(count, 1));
   feedback.commit();
-  const Values values = random_values(count, 2);
-  const Values first = sent_by(feedback, values);
+  const Floats values = random_values(count, 2);
+  const Floats first = sent_by(feedback, values);
   EXPECT_EQ(sent_by(feedback, values), first) << "a failed attempt has changed nothing";
   feedback.commit();
   EXPECT_NE(sent_by(feedback, values), first);
@@ -113,7 +113,7 @@ TEST_P(Feedback, BeginsAnAttemptWhereTheLastCommitWas) {
 
 TEST_P(Feedback, TakesEachPartByItself) {
   constexpr std::size_t count = 3000;
-  const Values values = random_values(count, 3);
+  const Floats values = random_values(count, 3);
   ErrorFeedback feedback(compression_);
   feedback.reserve(2 * count);
   sent_by(feedback, values, 1, count);
@@ -129,12 +129,12 @@ TEST_P(Feedback, TakesEachPartByItself) {
 }
 
 TEST_P(Feedback, ForgetsValuesThatAreNotFinite) {
-  Values values = random_values(4000, 4);
+  Floats values = random_values(4000, 4);
   values[7] = std::numeric_limits<float>::quiet_NaN();
   ErrorFeedback feedback(compression_);
   feedback.reserve(values.size());
   Bytes frame(frame_bytes(feedback.codec(), values.size()));
-  Values decoded(values.size());
+  Floats decoded(values.size());
   feedback.encode(values, 1, 0, frame, decoded);
   EXPECT_TRUE(std::isnan(decoded[7]));
   for (const float each : feedback.residual()) {
@@ -147,8 +147,8 @@ TEST_P(Feedback, ReportsItsRatioAndError) {
   ErrorFeedback feedback(compression_);
   feedback.reserve(count);
   EXPECT_EQ(feedback.stats().ratio(), 0);
-  const Values values = random_values(count, 5);
-  const Values decoded = sent_by(feedback, values);
+  const Floats values = random_values(count, 5);
+  const Floats decoded = sent_by(feedback, values);
   double lost = 0;
   double all = 0;
   for (std::size_t i = 0; i < count; ++i) {

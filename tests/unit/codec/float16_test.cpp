@@ -2,13 +2,13 @@
 //         to even.
 // Method: all 65536 bit patterns; for each two neighbours the value halfway between them and the
 //         floats next to it.
-#include "codec/float16.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
+
+#include "codec/half_floats.hpp"
 
 namespace syncopate {
 namespace {

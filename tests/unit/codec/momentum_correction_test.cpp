@@ -20,15 +20,15 @@ namespace syncopate {
 namespace {
 
 using testing::Each;
-using Values = std::vector<float>;
+using Floats = std::vector<float>;
 
 constexpr std::uint64_t seed = 14;
 constexpr std::size_t count = 1003;
 constexpr double momentum = 0.9;
 
-Values random_values(std::uint64_t which) {
+Floats random_values(std::uint64_t which) {
   Random random = Random(seed).fork("values", which);
-  Values values(count);
+  Floats values(count);
   for (float& value : values) {
     value = static_cast<float>(random.normal());
   }
@@ -72,9 +72,9 @@ class TwoRanks {
   explicit TwoRanks(double ahead) : ranks_{made(ahead), made(ahead)} {}
 
   /// Returns the mean of the corrected gradients, reduced in two parts, the second one first.
-  std::vector<double> mean_of(std::array<Values, 2> gradients,
+  std::vector<double> mean_of(std::array<Floats, 2> gradients,
                               const std::array<float, 2>& factors) {
-    Values sum(count);
+    Floats sum(count);
     for (const auto& [first, length] : parts) {
       for (std::size_t rank = 0; rank < 2; ++rank) {
         const auto part = std::span(gradients[rank]).subspan(first, length);
@@ -83,7 +83,7 @@ class TwoRanks {
           sum[first + i] += part[i];
         }
       }
-      Values same = sum;
+      Floats same = sum;
       ranks_[0].to_gradient(std::span(sum).subspan(first, length), first);
       ranks_[1].to_gradient(std::span(same).subspan(first, length), first);
       EXPECT_EQ(sum, same);
@@ -103,7 +103,7 @@ TEST(MomentumCorrection, IsMomentumSgdWhereNothingIsLost) {
   Model corrected;
   Model plain;
   for (std::uint64_t step = 0; step < 1000; ++step) {
-    const std::array<Values, 2> gradients{random_values(2 * step), random_values(2 * step + 1)};
+    const std::array<Floats, 2> gradients{random_values(2 * step), random_values(2 * step + 1)};
     const float share = static_cast<float>(step % 5) / 4;  // weight of the first rank, from 0 to 1
     std::vector<double> mean(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -120,8 +120,8 @@ TEST(MomentumCorrection, IsQuasiHyperbolicByWhatGoesAhead) {
   MomentumCorrection correction = made(0.3);
   std::vector<double> velocity(count);
   for (std::uint64_t step = 0; step < 50; ++step) {
-    Values values = random_values(step);
-    const Values gradient = values;
+    Floats values = random_values(step);
+    const Floats gradient = values;
     correction.to_velocity(values, 0.5F, 0);
     for (std::size_t i = 0; i < count; ++i) {
       velocity[i] = momentum * velocity[i] + 0.5 * gradient[i];
@@ -135,7 +135,7 @@ TEST(MomentumCorrection, SendsNoMoreInTheLongRun) {
     MomentumCorrection correction = made(ahead);
     double sent = 0;
     for (int step = 0; step < 300; ++step) {
-      Values values(count, step == 0 ? 1.0F : 0.0F);
+      Floats values(count, step == 0 ? 1.0F : 0.0F);
       correction.to_velocity(values, 1, 0);
       sent += values[7];
     }
@@ -147,13 +147,13 @@ TEST(MomentumCorrection, SendsButForgetsValuesThatAreNotFinite) {
   MomentumCorrection correction = made(0.3);
   for (const float strange :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-    Values values(count, strange);
+    Floats values(count, strange);
     correction.to_velocity(values, 1, 0);
     EXPECT_THAT(values, Each(testing::ResultOf([](float x) { return std::isfinite(x); }, false)));
     correction.to_gradient(values, 0);
     EXPECT_THAT(values, Each(testing::ResultOf([](float x) { return std::isfinite(x); }, false)));
   }
-  Values values(count, 0.0F);
+  Floats values(count, 0.0F);
   correction.to_velocity(values, 1, 0);
   EXPECT_THAT(values, Each(0.0F));
   correction.to_gradient(values, 0);

@@ -36,39 +36,37 @@ constexpr Links far{.within = {.latency = 2e-6, .seconds_per_byte = 1e-10},
 constexpr std::size_t short_bytes = 40;
 constexpr std::size_t long_bytes = 4'000'000;
 
-AllreducePlan plan_with(Algorithm requested, const Hosts& hosts, const Links& links = usual) {
-  AllreducePlan plan({.algorithm = requested}, hosts);
+/// `requested`: the name of a reducer, or "auto".
+AllreducePlan plan_with(const char* requested, const Hosts& hosts, const Links& links = usual) {
+  AllreducePlan plan({.requested = find_reducer(requested)}, hosts);
   plan.set_links(links, 256 * 1024);
   return plan;
 }
 
 struct Decision {
   std::string what;
-  Algorithm requested = Algorithm::automatic;
+  const char* requested = "auto";
   Hosts hosts;
   Links links = usual;
   bool shares_memory = false;
   std::size_t bytes = long_bytes;
-  Algorithm chosen = Algorithm::automatic;
+  const char* chosen = "";
 };
 
 std::vector<Decision> decisions() {
-  using enum Algorithm;
   return {
-      {"one rank", automatic, {0}, usual, false, long_bytes, automatic},
-      {"no bytes", ring, own_hosts, usual, false, 0, ring},
-      {"shared memory before all", automatic, one_host, usual, true, long_bytes, shm},
-      {"shared memory requested", shm, one_host, usual, true, long_bytes, shm},
-      {"ring requested", ring, own_hosts, usual, false, short_bytes, ring},
-      {"mpi requested", mpi, own_hosts, usual, false, long_bytes, mpi},
-      {"two-level requested", two_level, two_hosts, usual, false, short_bytes, two_level},
-      {"butterfly of 4", butterfly, own_hosts, usual, false, long_bytes, butterfly},
-      {"butterfly of 6", butterfly, six_hosts, usual, false, long_bytes, binary_blocks},
-      {"short of 4", automatic, own_hosts, usual, false, short_bytes, tree},
-      {"long of 4", automatic, own_hosts, usual, false, long_bytes, butterfly},
-      {"long of 6", automatic, six_hosts, usual, false, long_bytes, ring},
-      {"far hosts", automatic, {0, 1, 0, 1, 0, 1, 0, 1}, far, false, long_bytes, two_level},
-      {"one host without shared memory", automatic, one_host, usual, false, short_bytes, tree},
+      {"shared memory before all", "auto", one_host, usual, true, long_bytes, "shm"},
+      {"shared memory requested", "shm", one_host, usual, true, long_bytes, "shm"},
+      {"ring requested", "ring", own_hosts, usual, false, short_bytes, "ring"},
+      {"mpi requested", "mpi", own_hosts, usual, false, long_bytes, "mpi"},
+      {"two-level requested", "two-level", two_hosts, usual, false, short_bytes, "two-level"},
+      {"butterfly of 4", "butterfly", own_hosts, usual, false, long_bytes, "butterfly"},
+      {"butterfly of 6", "butterfly", six_hosts, usual, false, long_bytes, "binary-blocks"},
+      {"short of 4", "auto", own_hosts, usual, false, short_bytes, "tree"},
+      {"long of 4", "auto", own_hosts, usual, false, long_bytes, "butterfly"},
+      {"long of 6", "auto", six_hosts, usual, false, long_bytes, "ring"},
+      {"far hosts", "auto", {0, 1, 0, 1, 0, 1, 0, 1}, far, false, long_bytes, "two-level"},
+      {"one host without shared memory", "auto", one_host, usual, false, short_bytes, "tree"},
   };
 }
 
@@ -76,15 +74,15 @@ TEST(AllreducePlan, DecidesAsTheTableSays) {
   for (const Decision& example : decisions()) {
     AllreducePlan plan = plan_with(example.requested, example.hosts, example.links);
     plan.set_shared_memory(example.shares_memory);
-    EXPECT_EQ(plan.algorithm(example.bytes), example.chosen) << example.what;
-    EXPECT_EQ(plan.algorithm(example.bytes), example.chosen) << example.what << ", again";
+    EXPECT_EQ(plan.reducer(example.bytes).name, example.chosen) << example.what;
+    EXPECT_EQ(plan.reducer(example.bytes).name, example.chosen) << example.what << ", again";
   }
 }
 
 TEST(AllreducePlan, RefusesSharedMemoryThatSomeRanksDoNotReach) {
-  AllreducePlan plan({.algorithm = Algorithm::shm}, own_hosts);
+  AllreducePlan plan({.requested = find_reducer("shm")}, own_hosts);
   try {
-    plan.algorithm(long_bytes);
+    plan.reducer(long_bytes);
     ADD_FAILURE() << "no ConfigError";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("--aggregate shm requires that all workers share memory"));
@@ -93,21 +91,20 @@ TEST(AllreducePlan, RefusesSharedMemoryThatSomeRanksDoNotReach) {
 
 TEST(AllreducePlan, AsksForTheFactsThatItsDecisionTakes) {
   struct Case {
-    Algorithm requested;
+    const char* requested;
     Hosts hosts;
     bool wants_shared_memory;
     bool wants_links;
   };
-  for (const Case& example : std::vector<Case>{{Algorithm::automatic, one_host, true, true},
-                                               {Algorithm::automatic, own_hosts, false, true},
-                                               {Algorithm::shm, own_hosts, true, false},
-                                               {Algorithm::two_level, two_hosts, false, true},
-                                               {Algorithm::ring, one_host, false, false},
-                                               {Algorithm::mpi, own_hosts, false, false}}) {
-    AllreducePlan plan({.algorithm = example.requested}, example.hosts);
-    EXPECT_EQ(plan.wants_shared_memory(), example.wants_shared_memory)
-        << name_of(example.requested);
-    EXPECT_EQ(plan.wants_links(), example.wants_links) << name_of(example.requested);
+  for (const Case& example : std::vector<Case>{{"auto", one_host, true, true},
+                                               {"auto", own_hosts, false, true},
+                                               {"shm", own_hosts, true, false},
+                                               {"two-level", two_hosts, false, true},
+                                               {"ring", one_host, false, false},
+                                               {"mpi", own_hosts, false, false}}) {
+    AllreducePlan plan({.requested = find_reducer(example.requested)}, example.hosts);
+    EXPECT_EQ(plan.wants_shared_memory(), example.wants_shared_memory) << example.requested;
+    EXPECT_EQ(plan.wants_links(), example.wants_links) << example.requested;
     plan.set_shared_memory(true);
     EXPECT_FALSE(plan.wants_links());
   }
@@ -127,13 +124,13 @@ TEST(AllreducePlan, MeasuresAgainForMuchLongerVectorsUpToALimit) {
 }
 
 TEST(AllreducePlan, DecidesAgainAfterLinksHaveChanged) {
-  AllreducePlan plan = plan_with(Algorithm::automatic, {0, 1, 0, 1, 0, 1, 0, 1}, far);
-  EXPECT_EQ(plan.algorithm(long_bytes), Algorithm::two_level);
-  EXPECT_EQ(plan.algorithm_among_leaders(short_bytes), Algorithm::tree);
+  AllreducePlan plan = plan_with("auto", {0, 1, 0, 1, 0, 1, 0, 1}, far);
+  EXPECT_EQ(plan.reducer(long_bytes).name, "two-level");
+  EXPECT_EQ(plan.reducer_among_leaders(short_bytes).name, "tree");
   Links flat = far;
   flat.within = flat.between;
   plan.set_links(flat, 256 * 1024);
-  EXPECT_NE(plan.algorithm(long_bytes), Algorithm::two_level);
+  EXPECT_NE(plan.reducer(long_bytes).name, "two-level");
 }
 
 TEST(AllreducePlan, CompressesWhereTheOptionsSay) {
@@ -171,12 +168,13 @@ TEST(AllreducePlan, CostsFollowTheDecision) {
   in_memory.set_shared_memory(true);
   expect_cost(in_memory, 200e-6, 200e-6 + n / 10e9);
   expect_cost(AllreducePlan({}, {0}), 200e-6, 200e-6 + n / 10e9);
-  expect_cost(AllreducePlan({.algorithm = Algorithm::mpi}, own_hosts), 200e-6, 200e-6 + n / 10e9);
+  expect_cost(AllreducePlan({.requested = find_reducer("mpi")}, own_hosts), 200e-6,
+              200e-6 + n / 10e9);
   // A butterfly of four with the measured links: 2 log2 P α + 2 (P − 1)/P n β + (P − 1)/P n γ.
-  expect_cost(plan_with(Algorithm::automatic, own_hosts), 4 * 50e-6,
+  expect_cost(plan_with("auto", own_hosts), 4 * 50e-6,
               4 * 50e-6 + 1.5 * n * 8e-10 + 0.75 * n * 1e-10);
   // The cost of a requested ring of four uses default links, not the measured ones.
-  expect_cost(plan_with(Algorithm::ring, own_hosts, far), 6 * 50e-6,
+  expect_cost(plan_with("ring", own_hosts, far), 6 * 50e-6,
               6 * 50e-6 + 1.5 * n / 1.25e9 + 0.75 * n / 5e9);
 }
 
@@ -189,14 +187,15 @@ TEST(AllreducePlan, CostOfCompressedVectorsCountsTheirFrames) {
 }
 
 TEST(AllreducePlan, DescribesItsDecision) {
-  EXPECT_EQ(plan_with(Algorithm::automatic, own_hosts).describe(Algorithm::butterfly, 44'700'000),
+  EXPECT_EQ(plan_with("auto", own_hosts).describe(*find_reducer("butterfly"), 44'700'000),
             "butterfly: 4 ranks, 44.7 MB, links of 50 µs and 1.2 GB/s");
-  EXPECT_EQ(plan_with(Algorithm::automatic, two_hosts).describe(Algorithm::two_level, long_bytes),
+  EXPECT_EQ(plan_with("auto", two_hosts).describe(*find_reducer("two-level"), long_bytes),
             "two-level: 4 ranks, 4 MB, links of 2 µs and 10 GB/s on a host, 50 µs and 1.2 GB/s "
             "between hosts");
-  EXPECT_EQ(AllreducePlan({.algorithm = Algorithm::ring}, own_hosts).describe(Algorithm::ring, 40),
+  EXPECT_EQ(AllreducePlan({.requested = find_reducer("ring")}, own_hosts)
+                .describe(*find_reducer("ring"), 40),
             "ring: 4 ranks, 4e-05 MB, as the configuration says");
-  EXPECT_EQ(AllreducePlan({}, one_host).describe(Algorithm::shm, long_bytes),
+  EXPECT_EQ(AllreducePlan({}, one_host).describe(*find_reducer("shm"), long_bytes),
             "shm: 4 ranks, 4 MB, one host");
 }
 

@@ -30,20 +30,20 @@ using testing::Each;
 using testing::Eq;
 using testing::HasSubstr;
 using testing::StartsWith;
-using Values = std::vector<float>;
+using Floats = std::vector<float>;
 
 constexpr std::uint64_t seed = 21;
 
-Values random_values(std::size_t count, std::uint32_t rank, std::uint64_t round = 0) {
+Floats random_values(std::size_t count, std::uint32_t rank, std::uint64_t round = 0) {
   Random random = Random(seed).fork("values", 1000 * round + rank);
-  Values values(count);
+  Floats values(count);
   for (float& value : values) {
     value = static_cast<float>(random.normal());
   }
   return values;
 }
 
-double norm(const Values& values) {
+double norm(const Floats& values) {
   double sum = 0;
   for (const float value : values) {
     sum += double{value} * value;
@@ -60,10 +60,10 @@ TEST_P(EveryCompressedAllreduce, LeavesTheSameBitsOnEveryRankAtEveryLength) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   for (const std::uint32_t ranks : {2U, 3U, 5U}) {
     for (const std::size_t length : {0U, 1U, 2U, 4U, 1001U, 200'003U}) {
-      const auto results = on_every_rank<Values>(ranks, [&](Group& group) {
+      const auto results = on_every_rank<Floats>(ranks, [&](Group& group) {
         Allreduce allreduce(group, options());
-        Values values = random_values(length, group.rank().value);
-        allreduce.compressed_mean(values, 0, 1, group.size());
+        Floats values = random_values(length, group.rank().value);
+        allreduce.mean({.values = values, .weight = 1, .may_lose = true}, group.size());
         return values;
       });
       EXPECT_THAT(results, Each(Eq(results[0]))) << ranks << " ranks, " << length << " values";
@@ -77,29 +77,35 @@ TEST_P(EveryCompressedAllreduce, LosesNothingInTheLongRun) {
   constexpr std::uint32_t ranks = 3;
   constexpr int rounds = 400;
   // The mean with weights 1, 2 and 3 is Σ w_r x_r / 6. It is reduced in two parts, as buckets are.
-  const auto results = on_every_rank<Values>(ranks, [&](Group& group) {
+  const auto results = on_every_rank<Floats>(ranks, [&](Group& group) {
     Allreduce allreduce(group, options());
     const std::uint32_t rank = group.rank().value;
-    Values sums(length);
+    Floats sums(length);
     for (int round = 0; round < rounds; ++round) {
-      Values values = random_values(length, rank);
+      Floats values = random_values(length, rank);
       const std::span<float> whole(values);
-      allreduce.compressed_mean(whole.subspan(1000), 1000, rank + 1, 6);
-      allreduce.compressed_mean(whole.first(1000), 0, rank + 1, 6);
+      allreduce.mean({.values = whole.subspan(1000),
+                      .weight = static_cast<double>(rank + 1),
+                      .may_lose = true,
+                      .first = 1000},
+                     6);
+      allreduce.mean(
+          {.values = whole.first(1000), .weight = static_cast<double>(rank + 1), .may_lose = true},
+          6);
       for (std::size_t i = 0; i < length; ++i) {
         sums[i] += values[i] / rounds;
       }
     }
     return sums;
   });
-  Values expected(length);
+  Floats expected(length);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    const Values values = random_values(length, rank);
+    const Floats values = random_values(length, rank);
     for (std::size_t i = 0; i < length; ++i) {
       expected[i] += static_cast<float>(rank + 1) / 6 * values[i];
     }
   }
-  Values difference(length);
+  Floats difference(length);
   std::transform(results[0].begin(), results[0].end(), expected.begin(), difference.begin(),
                  std::minus<>());
   EXPECT_LT(norm(difference), 0.1 * norm(expected));
@@ -115,9 +121,9 @@ std::vector<double> losses_by_momentum(const Allreduce::Options& options) {
   const auto curvature = [](std::size_t i) {
     return 0.05F + 0.95F * static_cast<float>(i) / length;
   };
-  Values minimum(length);
+  Floats minimum(length);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    const Values own = random_values(length, rank);
+    const Floats own = random_values(length, rank);
     for (std::size_t i = 0; i < length; ++i) {
       minimum[i] += static_cast<float>(rank + 1) / 6 * own[i];
     }
@@ -125,16 +131,17 @@ std::vector<double> losses_by_momentum(const Allreduce::Options& options) {
   return on_every_rank<double>(ranks, [&](Group& group) {
     Allreduce allreduce(group, options);
     const std::uint32_t rank = group.rank().value;
-    const Values own = random_values(length, rank);
-    Values weights(length);
-    Values velocity(length);
-    Values gradient(length);
+    const Floats own = random_values(length, rank);
+    Floats weights(length);
+    Floats velocity(length);
+    Floats gradient(length);
     for (int step = 0; step < steps; ++step) {
       const float rate = 0.04F * (1 - static_cast<float>(step) / steps);
       for (std::size_t i = 0; i < length; ++i) {
         gradient[i] = curvature(i) * (weights[i] - own[i]);
       }
-      allreduce.compressed_mean(gradient, 0, rank + 1, 6);
+      allreduce.mean(
+          {.values = gradient, .weight = static_cast<double>(rank + 1), .may_lose = true}, 6);
       for (std::size_t i = 0; i < length; ++i) {
         velocity[i] = 0.9F * velocity[i] + gradient[i];
         weights[i] -= rate * velocity[i];
@@ -158,10 +165,13 @@ TEST_P(EveryCompressedAllreduce, LetsMomentumReachTheMinimum) {
 }
 
 TEST_P(EveryCompressedAllreduce, IgnoresARankWithoutWeight) {
-  const auto results = on_every_rank<Values>(2, [&](Group& group) {
+  const auto results = on_every_rank<Floats>(2, [&](Group& group) {
     Allreduce allreduce(group, options());
-    Values values(100, group.rank() == Rank{0} ? 4.0F : std::nanf(""));
-    allreduce.compressed_mean(values, 0, group.rank() == Rank{0} ? 8 : 0, 8);
+    Floats values(100, group.rank() == Rank{0} ? 4.0F : std::nanf(""));
+    allreduce.mean({.values = values,
+                    .weight = static_cast<double>(group.rank() == Rank{0} ? 8 : 0),
+                    .may_lose = true},
+                   8);
     return values;
   });
   EXPECT_EQ(results[0], results[1]);
@@ -170,16 +180,16 @@ TEST_P(EveryCompressedAllreduce, IgnoresARankWithoutWeight) {
 }
 
 TEST_P(EveryCompressedAllreduce, ShowsEveryRankAValueThatIsNotFinite) {
-  const auto results = on_every_rank<Values>(3, [&](Group& group) {
+  const auto results = on_every_rank<Floats>(3, [&](Group& group) {
     Allreduce allreduce(group, options());
-    Values values(9000, 1.0F);
+    Floats values(9000, 1.0F);
     if (group.rank() == Rank{1}) {
       values[10] = std::nanf("");
     }
-    allreduce.compressed_mean(values, 0, 1, 3);
+    allreduce.mean({.values = values, .weight = 1, .may_lose = true}, 3);
     return values;
   });
-  for (const Values& values : results) {
+  for (const Floats& values : results) {
     EXPECT_TRUE(std::isnan(values[10]));
     EXPECT_FALSE(std::isnan(values[8999]));
   }
@@ -190,10 +200,10 @@ TEST_P(EveryCompressedAllreduce, SendsAsMuchLessAsItReports) {
   const auto bytes_sent = [&](const Allreduce::Options& options) {
     return on_every_rank<double>(2, [&](Group& group) {
       Allreduce allreduce(group, options);
-      Values values = random_values(length, group.rank().value);
-      allreduce.prepare(length);
+      Floats values = random_values(length, group.rank().value);
+      allreduce.cost(length);
       const auto before = group.transport().traffic().bytes_sent;
-      allreduce.compressed_mean(values, 0, 1, 2);
+      allreduce.mean({.values = values, .weight = 1, .may_lose = true}, 2);
       const auto sent = static_cast<double>(group.transport().traffic().bytes_sent - before);
       if (options.compression) {
         // A rank sends half of the vector as a part, half of it as results, and two message
@@ -217,52 +227,53 @@ INSTANTIATE_TEST_SUITE_P(Codecs, EveryCompressedAllreduce,
 
 TEST(CompressRemote, LeavesASingleHostAlone) {
   const auto results =
-      on_every_rank<Values>({.size = 3, .hosts = {0, 0, 0}}, [&](Group& group) -> Values {
+      on_every_rank<Floats>({.size = 3, .hosts = {0, 0, 0}}, [&](Group& group) -> Floats {
         Allreduce allreduce(group,
                             {.compression = Compression::parse("onebit"), .compress_remote = true});
         EXPECT_FALSE(allreduce.compresses());
-        Values values{1, 2, static_cast<float>(group.rank().value)};
-        allreduce.compressed_mean(values, 0, 1, 3);
+        Floats values{1, 2, static_cast<float>(group.rank().value)};
+        allreduce.mean({.values = values, .weight = 1, .may_lose = true}, 3);
         EXPECT_EQ(allreduce.compression().values, 0);
         return values;
       });
-  EXPECT_THAT(results, Each(Eq(Values{1, 2, 1})));
+  EXPECT_THAT(results, Each(Eq(Floats{1, 2, 1})));
 }
 
 TEST(CompressRemote, ReducesEachHostUncompressedFirst) {
   constexpr std::size_t length = 2'500'000;  // several slices of two levels
-  const auto results = on_every_rank<Values>({.size = 4, .hosts = {0, 0, 1, 1}}, [&](Group& group) {
+  const auto results = on_every_rank<Floats>({.size = 4, .hosts = {0, 0, 1, 1}}, [&](Group& group) {
     Allreduce allreduce(group,
                         {.compression = Compression::parse("int8"), .compress_remote = true});
     EXPECT_TRUE(allreduce.compresses());
-    Values values = random_values(length, group.rank().value);
-    allreduce.compressed_mean(values, 0, 1, 4);
+    Floats values = random_values(length, group.rank().value);
+    allreduce.mean({.values = values, .weight = 1, .may_lose = true}, 4);
     const bool is_first = group.rank().value % 2 == 0;
     EXPECT_EQ(allreduce.compression().values, is_first ? length : 0);
     return values;
   });
   EXPECT_THAT(results, Each(Eq(results[0])));
-  Values mean(length);
+  Floats mean(length);
   for (std::uint32_t rank = 0; rank < 4; ++rank) {
-    const Values values = random_values(length, rank);
+    const Floats values = random_values(length, rank);
     for (std::size_t i = 0; i < length; ++i) {
       mean[i] += values[i] / 4;
     }
   }
-  Values lost(length);
+  Floats lost(length);
   std::transform(results[0].begin(), results[0].end(), mean.begin(), lost.begin(), std::minus<>());
   EXPECT_LT(norm(lost), 0.02 * norm(mean));
 }
 
 /// Returns the average over some steps of a rank's means, with the same values in each step.
-Values means_of_steps(Group& group, const Allreduce::Options& options, int steps) {
+Floats means_of_steps(Group& group, const Allreduce::Options& options, int steps) {
   Allreduce allreduce(group, options);
-  Values sums(3000);
+  Floats sums(3000);
   for (int step = 0; step < steps; ++step) {
-    Values values = random_values(sums.size(), group.rank().value);
+    Floats values = random_values(sums.size(), group.rank().value);
     const std::span<float> whole(values);
-    allreduce.compressed_mean(whole.subspan(1000), 1000, 1, group.size());
-    allreduce.compressed_mean(whole.first(1000), 0, 1, group.size());
+    allreduce.mean({.values = whole.subspan(1000), .weight = 1, .may_lose = true, .first = 1000},
+                   group.size());
+    allreduce.mean({.values = whole.first(1000), .weight = 1, .may_lose = true}, group.size());
     for (std::size_t i = 0; i < sums.size(); ++i) {
       sums[i] += values[i] / static_cast<float>(steps);
     }
@@ -274,7 +285,7 @@ TEST(AllreduceOfVelocities, AreMeansOfGradientsInPartsAndBetweenHosts) {
   SCOPED_TRACE(fmt::format("seed {}", seed));
   for (const bool remote : {false, true}) {
     const auto results =
-        on_every_rank<Values>({.size = 4, .hosts = {0, 0, 1, 1}}, [&](Group& group) {
+        on_every_rank<Floats>({.size = 4, .hosts = {0, 0, 1, 1}}, [&](Group& group) {
           return means_of_steps(group,
                                 {.compression = Compression::parse("onebit"),
                                  .compress_remote = remote,
@@ -282,9 +293,9 @@ TEST(AllreduceOfVelocities, AreMeansOfGradientsInPartsAndBetweenHosts) {
                                 800);
         });
     EXPECT_THAT(results, Each(Eq(results[0])));
-    Values off = results[0];
+    Floats off = results[0];
     for (std::uint32_t rank = 0; rank < 4; ++rank) {
-      const Values own = random_values(off.size(), rank);
+      const Floats own = random_values(off.size(), rank);
       std::transform(off.begin(), off.end(), own.begin(), off.begin(),
                      [](float rest, float each) { return rest - each / 4; });
     }
@@ -307,14 +318,14 @@ TEST(DamagedFrames, AreRefusedByTheirReceiver) {
     if (group.rank() == Rank{0}) {  // sends a frame with an infinite scale
       const auto codec = make_codec(compression);
       std::vector<std::byte> frame(frame_bytes(*codec, 500));
-      encode_frame(*codec, Values(500, 1), frame);
+      encode_frame(*codec, Floats(500, 1), frame);
       const float infinity = std::numeric_limits<float>::infinity();
       std::memcpy(frame.data() + 16, &infinity, sizeof(infinity));
       send(group.transport(), group.node(Rank{1}), group.tag(tags::parts), frame, group.deadline());
       group.world().sleep_for(std::chrono::seconds(1));  // waits for the other rank's frame
       return "";
     }
-    Values values(1000, 1);
+    Floats values(1000, 1);
     CompressedAllreduce sums(compression, CompressedAllreduce::Commits::immediate);
     try {
       sums.run(group, values, 1, 0);

@@ -1,8 +1,6 @@
 // Goal:   every rank gets the blocks that were sent to it, for all lengths; gather, scatter and
 //         broadcast work from every root.
 // Method: simulated groups of 1 to 9 ranks; each block (s, r) has another length and other bytes.
-#include "collective/exchange.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cstddef>

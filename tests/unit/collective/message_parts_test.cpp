@@ -1,12 +1,12 @@
 // Goal:   a block that is too long for one message is sent in parts and arrives whole.
 // Method: closed values.
-#include "collective/message_parts.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <utility>
 #include <vector>
+
+#include "collective/basic_collectives.hpp"
 
 namespace syncopate {
 namespace {

@@ -13,8 +13,7 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
-#include "codec/bfloat16.hpp"
-#include "codec/float16.hpp"
+#include "codec/half_floats.hpp"
 #include "tests/support/simulated_group.hpp"
 
 namespace syncopate {
@@ -134,25 +133,25 @@ class ReductionCase {
   }
 
   void expect_reductions() const {
-    using Values = std::vector<Value>;
-    const Values whole = expected();
-    EXPECT_THAT(on_every_rank<Values>(ranks_,
+    using Vector = std::vector<Value>;
+    const Vector whole = expected();
+    EXPECT_THAT(on_every_rank<Vector>(ranks_,
                                       [&](Group& group) {
-                                        Values values = terms_[group.rank().value];
+                                        Vector values = terms_[group.rank().value];
                                         part_allreduce(group, std::span(values), reduction_);
                                         return values;
                                       }),
                 Each(whole));
     const Rank root{ranks_ / 2};
-    const auto reduced = on_every_rank<Values>(ranks_, [&](Group& group) {
-      Values values = terms_[group.rank().value];
+    const auto reduced = on_every_rank<Vector>(ranks_, [&](Group& group) {
+      Vector values = terms_[group.rank().value];
       reduce(group, std::span(values), reduction_, root);
       return values;
     });
-    const auto blocks = on_every_rank<Values>(ranks_, [&](Group& group) {
-      Values values = terms_[group.rank().value];
+    const auto blocks = on_every_rank<Vector>(ranks_, [&](Group& group) {
+      Vector values = terms_[group.rank().value];
       values.resize(count_ / ranks_ * ranks_);
-      Values mine(values.size() / ranks_);
+      Vector mine(values.size() / ranks_);
       reduce_scatter(group, std::span(values), std::span(mine), reduction_);
       return mine;
     });
@@ -161,7 +160,7 @@ class ReductionCase {
       EXPECT_TRUE(reduced[rank] == (rank == root.value ? whole : terms_[rank]));
       const std::size_t length = count_ / ranks_;
       const auto begin = whole.begin() + static_cast<std::ptrdiff_t>(rank * length);
-      EXPECT_TRUE(blocks[rank] == Values(begin, begin + static_cast<std::ptrdiff_t>(length)));
+      EXPECT_TRUE(blocks[rank] == Vector(begin, begin + static_cast<std::ptrdiff_t>(length)));
     }
   }
 

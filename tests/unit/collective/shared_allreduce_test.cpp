@@ -27,7 +27,7 @@ namespace syncopate {
 namespace {
 
 using namespace std::chrono_literals;
-using Values = std::vector<float>;
+using Floats = std::vector<float>;
 
 SimulatedGroup sharing(std::uint32_t size) {
   return {.size = size, .shared_memory = true};
@@ -68,7 +68,7 @@ class Vector {
         values_(memory_.get(), count) {}
 
   std::span<float> values() const { return values_; }
-  Values copy() const { return {values_.begin(), values_.end()}; }
+  Floats copy() const { return {values_.begin(), values_.end()}; }
 
  private:
   std::shared_ptr<float> memory_;
@@ -95,19 +95,19 @@ class SharedReduction : public testing::TestWithParam<std::uint32_t> {};
 TEST_P(SharedReduction, IsExactForEveryLengthAndPlace) {
   const std::uint32_t size = GetParam();
   for (const Where where : {Where::own_memory, Where::shared_memory}) {
-    const auto results = on_every_rank<std::vector<Values>>(sharing(size), [&](Group& group) {
+    const auto results = on_every_rank<std::vector<Floats>>(sharing(size), [&](Group& group) {
       const auto shared = SharedAllreduce::make(group);
-      std::vector<Values> sums;
+      std::vector<Floats> sums;
       for (const std::size_t length : {0, 1, 2, 17, 1024, 1025, 5001, 3 * 32 * 1024 * 3 + 5}) {
         const Vector vector(group, where, length);
         fill(group, vector.values());
-        shared->run(vector.values(), 1);
+        shared->reduce({.values = vector.values()});
         sums.push_back(vector.copy());
       }
       return sums;
     });
     for (const auto& sums : results) {
-      for (const Values& values : sums) {
+      for (const Floats& values : sums) {
         for (std::size_t i = 0; i < values.size(); ++i) {
           ASSERT_EQ(values[i], sum_at(size, i)) << i << " of " << values.size();
         }
@@ -119,18 +119,18 @@ TEST_P(SharedReduction, IsExactForEveryLengthAndPlace) {
 TEST_P(SharedReduction, IsExactInAGroupThatMayShrink) {
   const std::uint32_t size = GetParam();
   for (const Where where : {Where::own_memory, Where::shared_memory}) {
-    const auto results = on_every_rank<Values>(sharing(size), [&](Group& group) {
+    const auto results = on_every_rank<Floats>(sharing(size), [&](Group& group) {
       ComputedLosses none([] { return std::vector<Rank>(); });
       Group shrinking = that_may_shrink(group, none);
       const auto shared = SharedAllreduce::make(shrinking);
       const Vector vector(group, where, 300'007);
       for (int round = 0; round < 3; ++round) {
         fill(group, vector.values());
-        shared->run(vector.values(), 1);
+        shared->reduce({.values = vector.values()});
       }
       return vector.copy();
     });
-    for (const Values& values : results) {
+    for (const Floats& values : results) {
       for (std::size_t i = 0; i < values.size(); ++i) {
         ASSERT_EQ(values[i], sum_at(size, i)) << i;
       }
@@ -142,17 +142,17 @@ TEST_P(SharedReduction, HasTheSameBitsOnEveryRankWhateverTheFactors) {
   constexpr std::uint64_t seed = 11;
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   for (const std::size_t length : {1000, 70'001}) {
-    const auto results = on_every_rank<Values>(sharing(GetParam()), [&](Group& group) {
+    const auto results = on_every_rank<Floats>(sharing(GetParam()), [&](Group& group) {
       const auto shared = SharedAllreduce::make(group);
       Random random = Random(seed).fork("values", group.rank().value);
       const Vector vector(group, Where::shared_memory, length);
       for (float& value : vector.values()) {
         value = static_cast<float>(random.normal());
       }
-      shared->run(vector.values(), static_cast<float>(random.uniform()));
+      shared->reduce({.values = vector.values(), .factor = static_cast<float>(random.uniform())});
       return vector.copy();
     });
-    for (const Values& values : results) {
+    for (const Floats& values : results) {
       EXPECT_EQ(std::memcmp(values.data(), results[0].data(), length * sizeof(float)), 0);
     }
   }
@@ -168,7 +168,7 @@ TEST(SharedAllreduce, GoesOnForManyRoundsOfMixedLengths) {
     for (std::size_t round = 0; round < 200; ++round) {
       const auto values = vector.values().first(round % 3 == 0 ? 40'000 : 10 * round);
       fill(group, values);
-      shared->run(values, 1);
+      shared->reduce({.values = values});
       for (std::size_t i = 0; i < values.size(); i += 97) {
         EXPECT_EQ(values[i], sum_at(size, i)) << "round " << round;
       }
@@ -199,12 +199,12 @@ TEST(SharedAllreduce, NamesARankThatDiesBeforeIt) {
         Group group(world, introduced(world, rank, size));
         const auto shared = SharedAllreduce::make(group);
         const Vector vector(group, Where::shared_memory, 50'000);
-        shared->run(vector.values(), 1);
+        shared->reduce({.values = vector.values()});
         if (rank == victim) {
           world.sleep_for(std::chrono::hours(1));
         }
         try {
-          shared->run(vector.values(), 1);
+          shared->reduce({.values = vector.values()});
         } catch (const PeerLost& loss) {
           named.push_back(loss.peer().value);
         }
@@ -241,7 +241,7 @@ TEST(SharedAllreduce, TakesNoResultOfARankThatLeftBeforeAllHadReadIt) {
       world.sleep_for(550ms);
     }
     try {
-      shared->run(vector.values(), 1);
+      shared->reduce({.values = vector.values()});
       return "a result";
     } catch (const PeerLost& loss) {
       return loss.what();
@@ -266,9 +266,9 @@ TEST(SharedAllreduce, IsNullWhereNodesShareNoMemory) {
 TEST(SharedAllreduce, RefusesVectorsOfUnequalLength) {
   const auto refused = on_every_rank<std::string>(sharing(2), [](Group& group) -> std::string {
     const auto shared = SharedAllreduce::make(group);
-    Values values(group.rank() == Rank{0} ? 10 : 11);
+    Floats values(group.rank() == Rank{0} ? 10 : 11);
     try {
-      shared->run(values, 1);
+      shared->reduce({.values = values});
     } catch (const ProtocolError& error) {
       return error.what();
     }

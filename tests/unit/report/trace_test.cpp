@@ -18,7 +18,7 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
-#include "base/machine_identity.hpp"
+#include "base/machine.hpp"
 #include "report/trace_merge.hpp"
 #include "tests/support/config_options.hpp"
 #include "tests/support/toy_job.hpp"

@@ -1,8 +1,6 @@
 // Goal:   running statistics that receive the mean late stay within the range of values that
 //         workers have had.
 // Method: fixed values; running means of random samples on workers with unequal steps, five seeds.
-#include "scheme/late_mean.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "scheme/buffer_mean.hpp"
 
 namespace syncopate {
 namespace {

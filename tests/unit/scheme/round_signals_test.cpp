@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/bytes.hpp"
-#include "scheme/round_tracker.hpp"
+#include "scheme/nbssgd_rounds.hpp"
 #include "sim/simulation.hpp"
 
 namespace syncopate {

@@ -6,8 +6,6 @@
 // Method: hand-made entries; then thousands of clusters of random speeds in virtual time, checked
 //         against a log of the mini-batches of each round.
 
-#include "scheme/round_tracker.hpp"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,6 +18,7 @@
 
 #include "base/errors.hpp"
 #include "base/random.hpp"
+#include "scheme/nbssgd_rounds.hpp"
 
 namespace syncopate {
 namespace {

@@ -100,9 +100,12 @@ TEST(CheckConfig, NbssgdReducesByAnAllreduceOrAServer) {
             "found aggregate tree; leave it out");
 }
 
-TEST(Aggregate, IsAnAlgorithmOrAServer) {
-  for (const auto& [name, aggregate] : names_of(Aggregate{})) {
-    EXPECT_EQ(algorithm_named(name).has_value(), aggregate != Aggregate::server) << name;
+TEST(Aggregate, IsAReducerOrAServer) {
+  for (const std::string_view name : OptionTraits<Aggregate>::choices()) {
+    const Aggregate aggregate = OptionTraits<Aggregate>::read(std::string(name));
+    EXPECT_EQ(name_of_value(aggregate), name);
+    EXPECT_EQ(aggregate.by_server, name == "server");
+    EXPECT_EQ(aggregate.is_automatic(), name == "auto");
   }
 }
 

@@ -1,19 +1,33 @@
-#include "collective/binary_blocks.hpp"
-
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <bit>
 #include <optional>
+#include <vector>
 
-#include "base/errors.hpp"
+#include "collective/cost_model.hpp"
+#include "collective/reducer.hpp"
 #include "collective/segments.hpp"
 #include "kernels/reduce.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
+
+const ReducerSpec& butterfly_reducer();
+const ReducerSpec& binary_blocks_reducer();
+
 namespace {
 
-/// One allreduce by halves under way on one rank, among the ranks of a block.
+/// The blocks of a group of this size, each of a power of two, the largest first.
+std::vector<RankBlock> binary_blocks_of(std::uint32_t ranks) {
+  std::vector<RankBlock> blocks;
+  for (std::uint32_t first = 0; first < ranks;) {
+    blocks.push_back({.first = first, .size = std::bit_floor(ranks - first)});
+    first += blocks.back().size;
+  }
+  return blocks;
+}
+
+/// One reduction by halves under way on one rank, among the 2^k ranks of a block: recursive halving
+/// and doubling (Rabenseifner 2004; Thakur et al. 2005).
 ///
 /// Reduce-scatter, by recursive halving: in step s = 0 … k − 1 position q of the block and position
 /// q xor 2^s hold partial sums of the same part of the vector. Each sends the half that the other
@@ -87,7 +101,15 @@ class Halving {
   Sends sends_;
 };
 
-/// One allreduce by binary blocks under way on one rank.
+/// Binary blocks (Rabenseifner 2004), of which this is one reduction under way on one rank, for any
+/// number of ranks.
+///
+/// The binary digits of P cut the ranks into blocks of powers of two, the largest first: 13 ranks
+/// form blocks of 8, 4 and 1. Each block reduces by halves; then position q of a block of B holds
+/// the block's result for a B-th of the vector, its share. Shares go up: the smallest block sends
+/// its shares to the next larger one, whose positions each add the piece that falls into their own
+/// share, and so on; in the largest block they are complete. Complete shares go down: each block
+/// sends them to the next smaller one. Last, each block gathers the shares of its positions.
 class BlocksPass {
  public:
   BlocksPass(Group& group, std::span<float> values, float factor)
@@ -166,37 +188,98 @@ class BlocksPass {
   Sends sends_;
 };
 
+/// Of a power of two of ranks there is one block, which reduces by halves: a butterfly.
+class BinaryBlocksReducer final : public Reducer {
+ public:
+  explicit BinaryBlocksReducer(Group& group) : group_(group) {}
+
+  void reduce(const Contribution& mine) override {
+    if (group_.size() == 1) {
+      scale(mine.values.floats(), mine.factor);
+    } else {
+      BlocksPass(group_, mine.values.floats(), mine.factor).run();
+    }
+  }
+
+ private:
+  Group& group_;
+};
+
+/// The cost of one direction: half of the vector in the first step, one share in the last.
+double halving(const CostModel& model, const RankBlock& block, double bytes) {
+  double total = 0;
+  for (std::uint32_t distance = 1; distance < block.size; distance *= 2) {
+    total += model.exchange(block, distance).seconds(bytes / (2 * distance));
+  }
+  return total;
+}
+
+Link up(const CostModel& model, const RankBlock& larger, const RankBlock& smaller) {
+  return model.step([&](Rank rank) {
+    const std::uint32_t position = rank.value - smaller.first;
+    const bool inside = rank.value >= smaller.first && position < smaller.size;
+    return inside ? std::optional(Rank{larger.first + position}) : std::nullopt;
+  });
+}
+
+/// For P = 2^k: 2 log2 P · α + 2 (P − 1)/P · n β + (P − 1)/P · n γ, of n bytes: the bytes of the
+/// ring, with latencies that grow with the logarithm of P. Else the block of B waits until the next
+/// smaller one, of b, has reduced its own values and sent its shares of n / b bytes; for 2^k + 1
+/// ranks about 2 n β, with 2 (k + 1) latencies.
+///
+/// The blocks reduce one after another, from the last to the first; then the results travel back. A
+/// block sends its shares down before it gathers, through the same network card.
+std::optional<double> seconds_of_blocks(const CostModel& model, double bytes) {
+  const std::vector<RankBlock> all = binary_blocks_of(model.size());
+  double reduced = 0;  // the time at which a block has reduced its own values and those from below
+  for (std::size_t i = all.size(); i-- > 0;) {
+    const double own =
+        halving(model, all[i], bytes) + model.adding((1 - 1.0 / all[i].size) * bytes);
+    const double from_below =
+        i + 1 == all.size()
+            ? 0
+            : reduced + up(model, all[i], all[i + 1]).seconds(bytes / all[i + 1].size) +
+                  model.adding(bytes / all[i].size);
+    reduced = std::max(own, from_below);
+  }
+  double done = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const double share = bytes / all[i].size;
+    reduced += i == 0 ? 0 : up(model, all[i - 1], all[i]).seconds(share);
+    const double sending_down =
+        i + 1 == all.size() ? 0 : share * up(model, all[i], all[i + 1]).seconds_per_byte;
+    done = std::max(done, reduced + sending_down + halving(model, all[i], bytes));
+  }
+  return done;
+}
+
+std::unique_ptr<Reducer> make_blocks(Group& group, const AmongLeaders& /*among_leaders*/) {
+  return std::make_unique<BinaryBlocksReducer>(group);
+}
+
 }  // namespace
 
-std::vector<RankBlock> binary_blocks_of(std::uint32_t ranks) {
-  std::vector<RankBlock> blocks;
-  for (std::uint32_t first = 0; first < ranks;) {
-    blocks.push_back({.first = first, .size = std::bit_floor(ranks - first)});
-    first += blocks.back().size;
-  }
-  return blocks;
+const ReducerSpec& binary_blocks_reducer() {
+  static const ReducerSpec spec{
+      .name = "binary-blocks", .seconds = seconds_of_blocks, .make = make_blocks};
+  return spec;
 }
 
-void binary_blocks_allreduce(Group& group, std::span<float> values, float factor) {
-  if (group.size() == 1) {
-    scale(values, factor);
-  } else {
-    BlocksPass(group, values, factor).run();
-  }
-}
-
-void butterfly_allreduce(Group& group, std::span<float> values, float factor) {
-  if (!std::has_single_bit(group.size())) {
-    throw InternalError(
-        fmt::format("a butterfly of {} ranks, which is no power of two", group.size()));
-  }
-  if (group.size() == 1) {
-    scale(values, factor);
-    return;
-  }
-  Halving whole(group, {.first = 0, .size = group.size()}, values);
-  whole.reduce_scatter(factor);
-  whole.allgather();
+const ReducerSpec& butterfly_reducer() {
+  static const ReducerSpec spec{
+      .name = "butterfly",
+      .seconds =
+          [](const CostModel& model, double bytes) {
+            return std::has_single_bit(model.size()) ? seconds_of_blocks(model, bytes)
+                                                     : std::nullopt;
+          },
+      .stand_in =
+          [](std::uint32_t ranks) {
+            return std::has_single_bit(ranks) ? nullptr : &binary_blocks_reducer();
+          },
+      .ranks = "a power of two",
+      .make = make_blocks};
+  return spec;
 }
 
 }  // namespace syncopate

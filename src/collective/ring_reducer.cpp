@@ -1,13 +1,21 @@
-#include "collective/ring_allreduce.hpp"
-
+#include "collective/cost_model.hpp"
+#include "collective/reducer.hpp"
 #include "collective/segments.hpp"
 #include "kernels/reduce.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
+
+const ReducerSpec& ring_reducer();
+
 namespace {
 
-/// One allreduce under way on one rank.
+/// A ring (Patarasuk & Yuan 2009), of which this is one reduction under way on one rank.
+///
+/// The vector is cut into P chunks; chunk c begins at rank c. In P − 1 steps of reduce-scatter each
+/// chunk goes once around the ring, and every rank adds its own part; in P − 1 steps of allgather
+/// the results go around once more. Chunks travel in segments: a rank adds one while the next
+/// arrives, and passes on each as soon as it is added.
 class RingPass {
  public:
   RingPass(Group& group, std::span<float> values, float factor)
@@ -73,14 +81,41 @@ class RingPass {
   Sends gathering_;
 };
 
+class RingReducer final : public Reducer {
+ public:
+  explicit RingReducer(Group& group) : group_(group) {}
+
+  void reduce(const Contribution& mine) override {
+    if (group_.size() > 1) {
+      RingPass(group_, mine.values.floats(), mine.factor).run();
+    } else {
+      scale(mine.values.floats(), mine.factor);
+    }
+  }
+
+ private:
+  Group& group_;
+};
+
+/// 2 (P − 1) α + 2 (P − 1)/P · n β + (P − 1)/P · n γ, of n bytes. No reducer moves fewer bytes, and
+/// none has fewer peers; the latencies grow with P.
+std::optional<double> seconds_of_ring(const CostModel& model, double bytes) {
+  const Link link = model.step([&](Rank rank) { return Rank{(rank.value + 1) % model.size()}; });
+  const double steps = model.size() - 1;
+  const double chunk = bytes / model.size();
+  return steps * (2 * link.seconds(chunk) + model.adding(chunk));
+}
+
 }  // namespace
 
-void ring_allreduce(Group& group, std::span<float> values, float factor) {
-  if (group.size() > 1) {
-    RingPass(group, values, factor).run();
-  } else {
-    scale(values, factor);
-  }
+const ReducerSpec& ring_reducer() {
+  static const ReducerSpec spec{
+      .name = "ring",
+      .seconds = seconds_of_ring,
+      .make = [](Group& group, const AmongLeaders&) -> std::unique_ptr<Reducer> {
+        return std::make_unique<RingReducer>(group);
+      }};
+  return spec;
 }
 
 }  // namespace syncopate
