@@ -29,6 +29,7 @@ Coordinator::Coordinator(World& world, JobObserver& observer, Options options)
       observer_(observer),
       membership_(options.membership, world.now()),
       pacing_(std::move(options.pacing)),
+      service_(options.service),
       description_(std::move(options.description)),
       name_(std::move(options.name)),
       hung_(std::move(options.hung)),
@@ -49,6 +50,9 @@ void Coordinator::run() {
     if (pacing_) {
       pacing_->tick();
     }
+    if (service_) {
+      service_->turn();
+    }
     stop_if_requested();
     ping_if_due();
   }
@@ -57,8 +61,11 @@ void Coordinator::run() {
 }
 
 /// Gives up members that were dropped some time ago: one that hangs would use up the whole limit. A
-/// member that was dropped a moment ago may still read the reason.
+/// member that was dropped a moment ago may still read the reason. A node with a service stays.
 void Coordinator::close(Duration limit) {
+  if (service_) {
+    return;
+  }
   const TimePoint now = world_.now();
   for (const auto& [node, when] : dropped_) {
     if (now - when >= closing_limit) {
@@ -90,16 +97,28 @@ bool Coordinator::handle_event(TimePoint until) {
     return false;
   } catch (const PeerLost& loss) {
     membership_.begin_turn(world_.now());
-    decisions = membership_.lost(loss.peer(), world_.now());
+    decisions = lose(loss.peer());
   }
   carry_out(decisions);
   return true;
+}
+
+Decisions Coordinator::lose(NodeId node) {
+  Decisions decisions = membership_.lost(node, world_.now());
+  const auto why = service_ ? service_->lost(node) : std::nullopt;
+  if (why && !membership_.view()) {
+    append(decisions, membership_.cannot_begin(*why));
+  }
+  return decisions;
 }
 
 /// If a member sends a message that cannot be decoded or handled, only this member fails.
 Decisions Coordinator::decode_and_handle(const Message& message) {
   try {
     const wire::ToCoordinator decoded = wire::decode_to_coordinator(message.payload);
+    if (service_ && service_->take(message.from, decoded)) {
+      return {};
+    }
     return admits(message.from, decoded) ? handle_or_reject(message.from, decoded) : Decisions{};
   } catch (const ProtocolError& error) {
     return membership_.failed(message.from, to_abort(error));
@@ -173,6 +192,9 @@ Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
       return {};
     case wire::ToCoordinator::kEnquire: return membership_.enquired(from, message.enquire());
     case wire::ToCoordinator::kRejected: return handle_rejection(message.rejected());
+    case wire::ToCoordinator::kProgramHello:
+    case wire::ToCoordinator::kDefinition:
+    case wire::ToCoordinator::kLeaseRequest:  // those of the service
     case wire::ToCoordinator::BODY_NOT_SET: break;
   }
   throw ProtocolError("the coordinator received a control message of an unknown kind");

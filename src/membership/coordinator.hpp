@@ -45,6 +45,20 @@ class JobObserver {
   virtual bool end_is_urgent() { return false; }
 };
 
+/// Uses the coordinator's node for more than the job under way: programs are there before it, and
+/// after it. Called from the coordinator's own task.
+class NodeService {
+ public:
+  virtual ~NodeService() = default;
+
+  /// Handles a message of any node. Returns false for one that is about the job.
+  virtual bool take(NodeId from, const wire::ToCoordinator& message) = 0;
+  /// The node's connection broke. Returns why the job cannot begin any more, or nothing.
+  virtual std::optional<std::string> lost(NodeId node) = 0;
+  /// Called in every turn.
+  virtual void turn() = 0;
+};
+
 /// The event loop of node 0: it receives control messages, `Membership` decides, and it sends the
 /// decisions.
 class Coordinator {
@@ -52,6 +66,7 @@ class Coordinator {
   struct Options {
     Membership::Options membership;
     std::unique_ptr<ControlHandler> pacing = {};  ///< null: the workers are not paced
+    NodeService* service = nullptr;  ///< null: the node serves this job alone, and closes with it
     /// The answer to a node that enquires what the job is; the coordinator adds the node's slot.
     wire::JobDescription description = {};
     std::string name = "the coordinator";  ///< "the coordinator (pid 4711 on c3)"
@@ -99,6 +114,7 @@ class Coordinator {
   void stop_when_complete();
   void handle_completion(const wire::Complete& complete);
   void end_hung_job(Duration still);
+  Decisions lose(NodeId node);
   void close(Duration limit);
 
   void send(NodeId node, const wire::FromCoordinator& message);
@@ -108,6 +124,7 @@ class Coordinator {
   JobObserver& observer_;
   Membership membership_;
   std::unique_ptr<ControlHandler> pacing_;
+  NodeService* const service_;
   std::map<NodeId, TimePoint> dropped_;
   std::set<NodeId> warned_of_;         ///< nodes whose messages are dropped
   std::uint64_t restart_barrier_ = 0;  ///< the last at which workers restart

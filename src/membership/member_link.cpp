@@ -17,10 +17,6 @@ constexpr Duration leaving_limit = std::chrono::seconds(10);
 /// Time for which a member counts as standing by, or as waiting, after it has reported this.
 constexpr Duration recent = 2 * std::max(MemberLink::stand_by_every, Waits::alive_every);
 
-void post_to_coordinator(Transport& transport, const wire::ToCoordinator& message) {
-  transport.post(coordinator_node, tags::to_coordinator, wire::encode(message));
-}
-
 wire::Missing to_wire(const LongWait& wait) {
   wire::Missing missing;
   for (const Rank rank : wait.ranks) {
@@ -38,47 +34,29 @@ wire::Missing to_wire(const LongWait& wait) {
 
 }  // namespace
 
-wire::JobDescription enquire(Transport& transport, const wire::Enquire& enquiry,
-                             TimePoint deadline) {
-  wire::ToCoordinator question;
-  *question.mutable_enquire() = enquiry;
-  post_to_coordinator(transport, question);
-  const Message message = transport.receive(coordinator_node, tags::from_coordinator, deadline);
-  const wire::FromCoordinator answer = wire::decode_from_coordinator(message.payload);
-  if (answer.has_abort()) {
-    std::rethrow_exception(to_error(answer.abort()));
-  }
-  if (!answer.has_job()) {
-    throw ProtocolError("the coordinator did not answer what the job is");
-  }
-  return answer.job();
-}
-
-void decline(World& world, const std::exception& why) {
-  wire::ToCoordinator message;
-  *message.mutable_abort() = to_abort(why);
-  post_to_coordinator(world.transport(), message);
-  world.transport().close(world.now() + leaving_limit);
-}
-
 MemberLink::MemberLink(World& world, Options options)
     : world_(world),
       options_(std::move(options)),
       changed_(world.make_event()),
       heartbeat_now_(world.make_event()),
-      stop_requested_(world.make_event()) {
-  options_.join.set_address(world.transport().address());
-}
+      stop_requested_(world.make_event()) {}
 
 MemberLink::~MemberLink() {
   end_tasks();
 }
 
+void MemberLink::listen() {
+  receive_loop_ = world_.spawn("control", [this] { receive(); });
+}
+
 const View& MemberLink::join() {
   wire::ToCoordinator message;
   *message.mutable_join() = options_.join;
+  message.mutable_join()->set_address(world_.transport().address());
   send(message);
-  receive_loop_ = world_.spawn("control", [this] { receive(); });
+  if (!receive_loop_) {
+    listen();
+  }
   heartbeat_task_ = world_.spawn("heartbeat", [this] { send_heartbeats(); });
   wait_until([this]() REQUIRES(mutex_) { return state_.view().has_value(); });
   {
@@ -159,10 +137,14 @@ std::optional<double> MemberLink::speed_share() const {
   return state_.speed_share();
 }
 
-void MemberLink::check() const {
+std::exception_ptr MemberLink::ended() const {
   const MutexLock lock(mutex_);
-  if (state_.ended()) {
-    std::rethrow_exception(state_.ended());
+  return state_.ended();
+}
+
+void MemberLink::check() const {
+  if (const auto why = ended()) {
+    std::rethrow_exception(why);
   }
 }
 
@@ -356,22 +338,35 @@ void MemberLink::fail(const std::exception& error) {
 }
 
 void MemberLink::leave(const wire::Leave& leave) {
-  {
-    const MutexLock lock(mutex_);
-    leaving_ = true;
+  if (!options_.stays) {
+    expect_end();
   }
   wire::ToCoordinator message;
   *message.mutable_leave() = leave;
   send(message);
-  world_.transport().close(world_.now() + leaving_limit);
+  if (options_.stays) {
+    has_left_ = true;
+    heartbeat_now_->notify();
+    heartbeat_task_.reset();
+  } else {
+    close(leaving_limit);
+  }
+}
+
+void MemberLink::close(Duration limit) {
+  expect_end();
+  world_.transport().close(world_.now() + limit);
   end_tasks();
 }
 
+/// The coordinator may leave from now on.
+void MemberLink::expect_end() {
+  const MutexLock lock(mutex_);
+  leaving_ = true;
+}
+
 void MemberLink::end_tasks() {
-  {
-    const MutexLock lock(mutex_);
-    leaving_ = true;
-  }
+  expect_end();
   if (heartbeat_task_ || receive_loop_) {
     world_.cancel(std::make_exception_ptr(Cancelled("this member has left its job")));
   }
@@ -385,7 +380,7 @@ bool MemberLink::is_recent(TimePoint sign) const {
 
 void MemberLink::send_heartbeats() {
   try {
-    for (;;) {
+    while (!has_left_) {
       wire::ToCoordinator message;
       *message.mutable_heartbeat() = pull_status();
       message.mutable_heartbeat()->set_progress(progress_);
@@ -451,9 +446,15 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
     state_.apply(message);
     switch (message.body_case()) {
       case wire::FromCoordinator::kStop: stopped_at_ = stopped_at_.value_or(world_.now()); break;
-      case wire::FromCoordinator::kPace: dispatch(message); break;
       case wire::FromCoordinator::kMoreTime: extend(message.more_time()); break;
-      case wire::FromCoordinator::kAbort: world_.cancel(state_.ended()); break;
+      case wire::FromCoordinator::kEnded:
+        leaving_ = true;
+        dispatch(message);
+        break;
+      case wire::FromCoordinator::kAbort:
+        world_.cancel(state_.ended());
+        dispatch(message);
+        break;
       case wire::FromCoordinator::kDropped:
         if (introduced_) {
           give_up(message.dropped());
@@ -465,7 +466,7 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
         }
         dispatch(message);
         break;
-      default: break;
+      default: dispatch(message); break;
     }
   }
   changed_->notify();
@@ -490,7 +491,7 @@ void MemberLink::dispatch(const wire::FromCoordinator& message) const {
 }
 
 void MemberLink::send(const wire::ToCoordinator& message) {
-  post_to_coordinator(world_.transport(), message);
+  world_.transport().post(coordinator_node, tags::to_coordinator, wire::encode(message));
 }
 
 }  // namespace syncopate

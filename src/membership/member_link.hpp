@@ -23,16 +23,6 @@
 
 namespace syncopate {
 
-/// Asks the coordinator for the description of the job before this node joins: returns the
-/// configuration, and the slot that the coordinator keeps for the node.
-/// Errors: ConfigError if the coordinator refuses; TimedOut; PeerLost; ProtocolError.
-wire::JobDescription enquire(Transport& transport, const wire::Enquire& enquiry,
-                             TimePoint deadline);
-
-/// Reports to the coordinator why this node, which has enquired, does not join, and closes the
-/// transport.
-void decline(World& world, const std::exception& why);
-
 /// A member's link to the coordinator.
 ///
 /// Two background tasks serve it: the heartbeat task sends a heartbeat every `heartbeat_every`, the
@@ -43,11 +33,13 @@ void decline(World& world, const std::exception& why);
 class MemberLink : public ControlLink, public FailureListener, public WaitArbiter {
  public:
   struct Options {
-    wire::Join join;  ///< its address is filled in
+    wire::Join join = {};  ///< its address is filled in
     Duration heartbeat_every = std::chrono::milliseconds(200);
     /// Called by the receive loop when the coordinator says that this member hangs, before its node
     /// is cancelled: its tasks still stand where they hang.
     std::function<void(const std::string& reason)> blamed = {};
+    /// The node goes on after `leave`: it belongs to a program.
+    bool stays = false;
   };
 
   MemberLink(World& world, Options options);
@@ -55,6 +47,11 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   MemberLink(const MemberLink&) = delete;
   MemberLink& operator=(const MemberLink&) = delete;
 
+  /// Begins to receive, for handlers of what the coordinator sends before this member joins. `join`
+  /// does so itself.
+  void listen();
+  /// The join of a member that listens already.
+  void set_join(wire::Join join) { options_.join = std::move(join); }
   /// Joins the job, waits for all members, and introduces them to the transport.
   /// Errors: the error that ended the job instead.
   const View& join();
@@ -91,6 +88,8 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   void report_complete(Limit reached);
   /// This worker's share of the speed of all, as the pacer expects it; empty if it is not known.
   std::optional<double> speed_share() const;
+  /// The error that ended the job; null while it goes on. Thread: any.
+  std::exception_ptr ended() const;
   /// Throws the error that ended the job, if one has. A task that continues after TimedOut or
   /// PeerLost has to call it: once the job has ended, every blocking call throws such an error.
   void check() const;
@@ -132,8 +131,11 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   /// the cause of the failure. Throws that cause, or else `error`.
   [[noreturn]] void fail(const std::exception& error);
 
-  /// Reports to the coordinator that this member has done its work, and closes the transport.
+  /// Reports to the coordinator that this member has done its work, and closes the transport,
+  /// unless the node `stays`.
   void leave(const wire::Leave& leave);
+  /// Closes the transport within `limit`, and ends the node: every call of it throws from then on.
+  void close(Duration limit);
 
  private:
   /// A report of a wait, until it is answered.
@@ -155,6 +157,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   void extend(const wire::MoreTime& answer) REQUIRES(mutex_);
   void end_job(const std::exception_ptr& why);
   std::uint64_t arrive(const wire::Arrived& arrived = {});
+  void expect_end();
   void end_tasks();
   bool wait_standing_by(Event& event, TimePoint deadline);
   template <class Attempt>
@@ -169,6 +172,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   std::atomic<std::uint64_t> progress_ = 0;
   std::atomic<TimePoint> stood_by_ = TimePoint::min();
   std::atomic<TimePoint> waited_ = TimePoint::min();
+  std::atomic<bool> has_left_ = false;    ///< sends no heartbeats any more
   std::atomic<std::uint64_t> pings_ = 0;  ///< the number of the last one that has come
   ClockProbe clock_probe_;
 

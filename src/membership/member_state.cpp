@@ -23,7 +23,11 @@ void MemberState::apply(const wire::FromCoordinator& message) {
     case wire::FromCoordinator::kAbort: ended_ = to_error(message.abort()); break;
     case wire::FromCoordinator::kPing:
     case wire::FromCoordinator::kMoreTime:
-    case wire::FromCoordinator::kPace: break;
+    case wire::FromCoordinator::kPace:
+    case wire::FromCoordinator::kPrograms:
+    case wire::FromCoordinator::kTraining:
+    case wire::FromCoordinator::kLease:
+    case wire::FromCoordinator::kEnded: break;
     case wire::FromCoordinator::kJob:
     case wire::FromCoordinator::BODY_NOT_SET:
       throw ProtocolError("the coordinator sent a control message that no member expects");

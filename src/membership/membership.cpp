@@ -279,6 +279,10 @@ Decisions Membership::refused(const std::string& reason) {
   return end(wire::Abort::KIND_CONFIG, reason);
 }
 
+Decisions Membership::cannot_begin(const std::string& reason) {
+  return end(wire::Abort::KIND_FAILURE, reason);
+}
+
 Decisions Membership::waited_in_vain(NodeId node, const wire::Abort& abort, TimePoint now) {
   const auto awaited = abort.node() == 0 ? std::nullopt : std::optional(NodeId{abort.node()});
   const auto culprit = wait_policy_.blame(node, awaited, now);

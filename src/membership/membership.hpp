@@ -153,6 +153,8 @@ class Membership {
   Decisions missing(NodeId reporter, const wire::Missing& report, TimePoint now);
   /// The observer of the job refuses it.
   Decisions refused(const std::string& reason);
+  /// What the job needs beside its members is missing.
+  Decisions cannot_begin(const std::string& reason);
   /// The node has reported its failure, or sent a message that cannot be decoded.
   Decisions failed(NodeId node, const wire::Abort& abort);
   /// A wait of the node ended at its deadline before it was judged. The node cannot know which

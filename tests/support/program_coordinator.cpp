@@ -34,7 +34,7 @@ const std::string& ProgramCoordinator::key() const {
 std::string ProgramCoordinator::run() {
   std::string failure;
   try {
-    ProgramHost(parts_->world, {.programs = parts_->programs}).run();
+    ProgramHost(parts_->world, {.programs = parts_->programs, .key = parts_->key}).run();
   } catch (const std::exception& error) {
     failure = error.what();
   }

@@ -69,7 +69,7 @@ LoopJob::Member::Member(const InitOptions& options)
       process_(process_id()) {
   const auto launcher = launch_ ? std::nullopt : own_launch();
   // Refuses impossible options before it waits for others.
-  loop_config(given_, launcher ? launcher->size : size());
+  const TrainConfig config = loop_config(given_, launcher ? launcher->size : size());
   if (!sets_malloc(from_environment)) {
     keep_freed_memory();
   }
@@ -77,7 +77,7 @@ LoopJob::Member::Member(const InitOptions& options)
     launch_ = launch_by(*launcher);
   }
   if (launch_) {
-    node_.emplace(*launch_, options.wait_limit);
+    node_.emplace(*launch_, config.transport, options.wait_limit);
   }
   if (launcher) {
     ++jobs_so_far();
@@ -111,8 +111,10 @@ TrainConfig LoopJob::Member::config(std::uint32_t batch_size) const {
 GivenOptions LoopJob::Member::given_with(const std::string& scheme,
                                          const GivenOptions& options) const {
   const GivenOptions own = given_in(scheme, options);
-  if (own.contains(std::string(data_order_option.name))) {
-    throw ConfigError("data-order has no effect in the optimizer; give it to init");
+  for (const std::string_view name : {data_order_option.name, std::string_view("transport")}) {
+    if (own.contains(std::string(name))) {
+      throw ConfigError(fmt::format("{} has no effect in the optimizer; give it to init", name));
+    }
   }
   return merged_options({given_, "in init or on the command line"}, {own, "in the optimizer"});
 }

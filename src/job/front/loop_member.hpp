@@ -47,8 +47,6 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
   std::uint32_t local_rank() const { return launch_ ? launch_->local_rank : 0; }
   /// True where no launcher has started this process: there is no coordinator.
   bool is_alone() const { return !node_; }
-  /// How this process was started; not of one that is alone.
-  const ProgramLaunch& launch() const { return *launch_; }
   ProgramNode& node();
 
   /// Of the command line and of `init`.

@@ -2,23 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "base/errors.hpp"
 #include "base/interruption.hpp"
-#include "job/host/coordinate.hpp"
-#include "job/program/program_messages.hpp"
 
 namespace syncopate {
 namespace {
 
-CoordinatorEndpoint endpoint_of(const ProgramWorker::Options& options) {
-  return {.address = options.training.address(),
-          .token = options.training.token(),
-          .transport = options.config.transport,
-          .own_address = options.launch.address,
-          .unencrypted = options.launch.unencrypted};
+/// Errors: ProtocolError.
+shm::SegmentAddress address_of(const wire::Training::SharedMemory& memory) {
+  shm::SegmentAddress address{
+      .machine = memory.machine(), .pid = memory.pid(), .descriptor = memory.number()};
+  if (static_cast<std::size_t>(memory.secret_size()) != address.secret.size()) {
+    throw ProtocolError("the coordinator sent an address of shared memory without its secret");
+  }
+  std::ranges::copy(memory.secret(), address.secret.begin());
+  return address;
 }
 
 TrainConfig in_folder(TrainConfig config, const std::string& folder) {
@@ -28,20 +30,19 @@ TrainConfig in_folder(TrainConfig config, const std::string& folder) {
 
 }  // namespace
 
-ProgramWorker::ProgramWorker(std::unique_ptr<ProgramReplica> replica, Options options)
+ProgramWorker::ProgramWorker(ProgramNode& node, std::unique_ptr<ProgramReplica> replica,
+                             const Options& options)
     : site_(in_folder(options.config, options.training.run_dir()), options.model),
       replica_(std::move(replica)),
       worker_(options_of(options)),
-      world_(connect(endpoint_of(options))),
-      link_(
-          std::in_place, world_,
-          MemberLink::Options{.join = site_.introduction(Role::worker, worker_.rank, *replica_)}) {
+      link_(node.link()) {
+  link_.set_join(site_.introduction(Role::worker, worker_.rank, *replica_));
   {
     const MutexLock lock(mutex_);
-    open_link_ = &*link_;
+    is_in_job_ = true;
   }
   run([&] {
-    session_.emplace(world_, *link_, *replica_, worker_);
+    session_.emplace(node.world(), link_, *replica_, worker_);
     session_->start();
     start_next_step();
   });
@@ -51,7 +52,7 @@ WorkerOptions ProgramWorker::options_of(const Options& options) {
   if (options.training.has_memory()) {
     site_.use(shm::Segment::open(address_of(options.training.memory())));
   }
-  WorkerOptions worker = worker_options(site_, Rank{options.launch.rank});
+  WorkerOptions worker = worker_options(site_, options.rank);
   worker.program = options.loop;
   return worker;
 }
@@ -134,7 +135,7 @@ template <class Call>
 void ProgramWorker::run(const Call& call) {
   expect_running();
   try {
-    link_->check();  // the job may have ended while the program computed
+    link_.check();  // the job may have ended while the program computed
     {
       const MutexLock lock(mutex_);
       if (!abandoned_.empty()) {
@@ -171,7 +172,7 @@ void ProgramWorker::end_by(const std::exception_ptr& error) {
     try {
       std::rethrow_exception(error);
     } catch (const std::exception& own) {
-      link_->fail(own);
+      link_.fail(own);
     }
   } catch (const std::exception&) {
     failure_ = std::current_exception();
@@ -181,25 +182,24 @@ void ProgramWorker::end_by(const std::exception_ptr& error) {
 
 void ProgramWorker::leave() {
   ended_ = true;
-  stopped_by_ = link_->stop_reason().value_or("");
+  stopped_by_ = link_.stop_reason().value_or("");
   {
     const MutexLock lock(mutex_);
-    open_link_ = nullptr;
+    is_in_job_ = false;
   }
   gradient_.reset();
   session_.reset();
-  link_.reset();
 }
 
 void ProgramWorker::abandon(const std::string& reason) {
   const MutexLock lock(mutex_);
-  if (!abandoned_.empty() || open_link_ == nullptr) {
+  if (!abandoned_.empty() || !is_in_job_) {
     return;
   }
   abandoned_ = reason;
   wire::ToCoordinator message;
   *message.mutable_abort() = to_abort(Error(reason));
-  open_link_->send(message);
+  link_.send(message);
 }
 
 }  // namespace syncopate

@@ -8,12 +8,9 @@
 #include <string>
 
 #include "base/mutex.hpp"
-#include "job/launch/program_environment.hpp"
-#include "job/program/loop_site.hpp"
-#include "runtime/real_world.hpp"
+#include "job/program/program_node.hpp"
 #include "train/program_replica.hpp"
 #include "train/worker_session.hpp"
-#include "wire/program.pb.h"
 
 namespace syncopate {
 
@@ -29,14 +26,14 @@ class ProgramWorker {
   struct Options {
     const TrainConfig& config;
     const LoopModel& model;
-    const wire::Training& training;  ///< where the coordinator of the training is
-    const ProgramLaunch& launch;     ///< how this process was started
+    const wire::Training& training;
+    Rank rank;
     ProgramLoop loop;
   };
 
-  /// Joins, and blocks until all workers have joined: `replica` then has the parameters for the
-  /// first step.
-  ProgramWorker(std::unique_ptr<ProgramReplica> replica, Options options);
+  /// Joins the training by the program's node, which outlives this, and blocks until all workers
+  /// have joined: `replica` then has the parameters for the first step.
+  ProgramWorker(ProgramNode& node, std::unique_ptr<ProgramReplica> replica, const Options& options);
   /// Ends the worker by an error, unless it has ended.
   ~ProgramWorker();
   ProgramWorker(const ProgramWorker&) = delete;
@@ -74,7 +71,7 @@ class ProgramWorker {
   LoopSite site_;
   const std::unique_ptr<ProgramReplica> replica_;
   const WorkerOptions worker_;
-  RealWorld world_;
+  MemberLink& link_;
 
   std::optional<ReportedGradient> gradient_;  ///< of the pass that has begun, if a sink takes it
   bool has_begun_ = false;                    ///< the pass of the step
@@ -83,10 +80,9 @@ class ProgramWorker {
   std::string stopped_by_;      ///< why the coordinator has stopped the training, if it has
 
   Mutex mutex_;
-  std::string abandoned_ GUARDED_BY(mutex_);            ///< the reason; empty: it is not
-  MemberLink* open_link_ GUARDED_BY(mutex_) = nullptr;  ///< while this worker is in the job
+  std::string abandoned_ GUARDED_BY(mutex_);   ///< the reason; empty: it is not
+  bool is_in_job_ GUARDED_BY(mutex_) = false;  ///< this worker
 
-  std::optional<MemberLink> link_;
   std::optional<WorkerSession> session_;  ///< last: it uses the members above
 };
 

@@ -21,7 +21,41 @@ InProcessMembers::InProcessMembers(World& world, const CoordinatorEndpoint& endp
                                    const std::vector<std::unique_ptr<RoleRunner>>& members) {
   for (const auto& member : members) {
     RoleRunner& runner = *member;
-    tasks_.push_back(world.spawn("member", [&runner, endpoint] { run_member(endpoint, runner); }));
+    tasks_.push_back(world.spawn("member", [this, &runner, endpoint] { run(endpoint, runner); }));
+  }
+}
+
+void InProcessMembers::run(const CoordinatorEndpoint& endpoint, RoleRunner& member) {
+  run_member(endpoint, [&](World& world) {
+    enter(world);
+    try {
+      member.run(world, report_hang);
+    } catch (...) {
+      leave(world);
+      throw;
+    }
+    leave(world);
+  });
+}
+
+void InProcessMembers::enter(World& world) {
+  const MutexLock lock(mutex_);
+  if (cancelled_) {
+    world.cancel(cancelled_);
+  }
+  worlds_.push_back(&world);
+}
+
+void InProcessMembers::leave(World& world) {
+  const MutexLock lock(mutex_);
+  std::erase(worlds_, &world);
+}
+
+void InProcessMembers::cancel(const std::exception_ptr& why) {
+  const MutexLock lock(mutex_);
+  cancelled_ = why;
+  for (World* const world : worlds_) {
+    world->cancel(why);
   }
 }
 
@@ -120,11 +154,11 @@ void report_hang(const std::string& reason) {
   log_thread_stacks(fmt::format("this process is said to hang: {}; its threads:", reason));
 }
 
-int run_member(const CoordinatorEndpoint& endpoint, RoleRunner& member) {
+int run_member(const CoordinatorEndpoint& endpoint, const std::function<void(World&)>& member) {
   try {
     RealWorld world(connect(endpoint));
     try {
-      member.run(world, report_hang);
+      member(world);
     } catch (const std::exception& error) {
       log::debug("{}", error.what());  // the coordinator reports it
       return status_of(error);
@@ -138,7 +172,7 @@ int run_member(const CoordinatorEndpoint& endpoint, RoleRunner& member) {
 int run_member(const CoordinatorEndpoint& endpoint, const MakeMember& make) {
   try {
     const auto member = make();
-    return run_member(endpoint, *member);
+    return run_member(endpoint, [&](World& world) { member->run(world, report_hang); });
   } catch (const std::exception& error) {
     return warn_of(error);
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "base/time.hpp"
 #include "job/host/host_site.hpp"
 #include "job/members/members.hpp"
@@ -36,9 +37,9 @@ std::unique_ptr<Transport> connect(const CoordinatorEndpoint& endpoint);
 /// threads if the program has called `prepare_thread_stacks`.
 void report_hang(const std::string& reason);
 
-/// Joins the job and does the work of the role. Returns the exit status. Logs an error only if the
-/// member could not join: the coordinator reports every later error.
-int run_member(const CoordinatorEndpoint& endpoint, RoleRunner& member);
+/// Connects to the coordinator, and does a member's work in its world. Returns the exit status.
+/// Logs an error only if it could not connect: the coordinator reports every later error.
+int run_member(const CoordinatorEndpoint& endpoint, const std::function<void(World&)>& member);
 
 using MakeMember = std::function<std::unique_ptr<RoleRunner>()>;
 
@@ -48,18 +49,27 @@ int run_member(const CoordinatorEndpoint& endpoint, const MakeMember& make);
 using MakeMembers = std::function<std::vector<std::unique_ptr<RoleRunner>>()>;
 
 /// Members in the coordinator's process, each a separate node on a separate thread. They end with
-/// the coordinator's transport; the destructor waits for them.
+/// the coordinator's transport, or by `cancel`; the destructor waits for them.
 class InProcessMembers {
  public:
   /// The members outlive this object.
   InProcessMembers(World& world, const CoordinatorEndpoint& endpoint,
                    const std::vector<std::unique_ptr<RoleRunner>>& members);
 
+  /// Ends members that an error has left behind. No effect on one that has left.
+  void cancel(const std::exception_ptr& why);
   /// Waits until every member has left.
   void join();
 
  private:
-  std::vector<std::unique_ptr<Task>> tasks_;
+  void run(const CoordinatorEndpoint& endpoint, RoleRunner& member);
+  void enter(World& world);
+  void leave(World& world);
+
+  Mutex mutex_;
+  std::vector<World*> worlds_ GUARDED_BY(mutex_);  ///< of members that run
+  std::exception_ptr cancelled_ GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Task>> tasks_;  ///< last: they use the members above
 };
 
 struct CoordinateOptions {

@@ -10,6 +10,7 @@
 #include "job/host/coordinate.hpp"
 #include "job/launch/environment.hpp"
 #include "job/launch/run_claim.hpp"
+#include "membership/enquiry.hpp"
 #include "spec/config_file.hpp"
 #include "transport/transport_registry.hpp"
 

@@ -35,9 +35,6 @@ class JoinedMember {
   /// error that ended the job.
   void run();
 
-  RoleRunner& member() { return *member_; }
-  World& world() { return world_; }
-
  private:
   const JoinRequest request_;
   RealWorld world_;

@@ -167,6 +167,7 @@ void run_coordinator(World& world, const MemberSite& site, const CoordinatorSetu
         {.membership = setup.membership,
          .pacing = make_pacer_service(world, recorder,
                                       site.plan().pacing(checkpoint ? round_of(*checkpoint) : 0)),
+         .service = setup.service,
          .description = setup.description,
          .name = setup.name,
          .hung = setup.hung});

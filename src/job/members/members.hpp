@@ -99,6 +99,7 @@ struct CoordinatorSetup {
   std::string name = "the coordinator";               ///< for the error if it hangs
   std::function<void(const std::string&)> hung = {};  ///< see `Coordinator::Options::hung`
   double wall_time = 0;                               ///< seconds since 1970, for TensorBoard
+  NodeService* service = nullptr;                     ///< see `Coordinator::Options::service`
 };
 
 /// Returns a worker's options, which refer to the site. The thread that runs the worker's session

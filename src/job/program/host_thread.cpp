@@ -68,6 +68,7 @@ void ProgramHostThread::coordinate(std::uint32_t programs, const Options& option
                          .name = fmt::format("the coordinator (a thread of worker 0, pid {} on {})",
                                              process_id(), host_name()),
                          .wall_time = wall_seconds(),
+                         .key = place_.token,
                          .address = with_free_port(options.address),
                          .unencrypted = options.unencrypted})
         .run();

@@ -25,7 +25,7 @@ Group::Options polling(Group::Options options, std::function<void()> poll) {
 
 ProgramGroup::ProgramGroup(World& world, Group::Options options, Processes processes)
     : processes_(std::move(processes)),
-      number_(options.number),
+      number_(options.number - std::min(options.number, first_number)),
       wait_limit_(options.wait_limit),
       group_(world, polling(std::move(options),
                             [this] {

@@ -45,6 +45,10 @@ class ProgramGroup {
   /// Carries out what uses the group.
   CollectiveQueue& collectives() { return collectives_; }
 
+  /// Groups of programs are numbered from here on: the transport is that of a training, too, whose
+  /// groups have the generations below.
+  static constexpr std::uint32_t first_number = 1U << 14;
+
   /// What passes between two programs is matched by their ranks and a tag below this.
   static constexpr std::uint32_t tags_to_one = 1U << 12;
 

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -13,6 +12,7 @@
 #include "report/events.hpp"
 #include "runtime/control_link.hpp"
 #include "transport/tags.hpp"
+#include "wire/control.hpp"
 
 namespace syncopate {
 namespace {
@@ -25,28 +25,6 @@ constexpr Duration time_to_leave = std::chrono::seconds(5);
 
 /// For programs to come to a job that has failed before all had come.
 constexpr Duration time_to_come = std::chrono::seconds(5);
-
-/// The first difference of two definitions, in the words of worker `rank`.
-std::string difference(std::uint32_t rank, const LoopDefinition& own, const LoopDefinition& first) {
-  const auto text = [](const GivenOptions& options, const std::string& name) {
-    const auto found = options.find(name);
-    return found == options.end() ? std::string("not set") : found->second;
-  };
-  GivenOptions all = first.options;
-  all.insert(own.options.begin(), own.options.end());
-  for (const auto& [name, value] : all) {
-    if (text(own.options, name) != text(first.options, name)) {
-      return fmt::format("{} is {} in the program of worker {}, but {} in that of worker 0", name,
-                         text(own.options, name), rank, text(first.options, name));
-    }
-  }
-  const bool of_data = own.model.samples != first.model.samples;
-  return fmt::format("the {} of worker {} has {} {}, but that of worker 0 has {}",
-                     of_data ? "dataset" : "module", rank,
-                     of_data ? own.model.samples : own.model.parameters + own.model.buffers,
-                     of_data ? "samples" : "values",
-                     of_data ? first.model.samples : first.model.parameters + first.model.buffers);
-}
 
 ConfigError joined_already(std::uint32_t rank) {
   return ConfigError(
@@ -96,7 +74,7 @@ bool ProgramHost::begin_next() {
   first_came_.reset();
   introduced_ = trains_ = false;
   for (const Waiting& waiting : std::exchange(waiting_, {})) {
-    admit(waiting.node, waiting.hello);
+    admit(waiting.who);
   }
   while (programs_.empty() && !is_over() && !options_.interrupted()) {
     take_events();
@@ -106,7 +84,7 @@ bool ProgramHost::begin_next() {
 
 /// All programs get the error, also those that come a little later than one that has ended.
 void ProgramHost::fail(const std::exception& error) {
-  wire::ToProgram message;
+  wire::FromCoordinator message;
   *message.mutable_abort() = to_abort(error);
   send_to_all(message);
   failure_ = message;
@@ -140,61 +118,78 @@ bool ProgramHost::prepare() {
 void ProgramHost::take_events() {
   const TimePoint until = world_.now() + glance;
   try {
-    take(world_.transport().receive(std::nullopt, tags::to_coordinator, until));
+    handle(world_.transport().receive(std::nullopt, tags::to_coordinator, until));
   } catch (const TimedOut&) {
     if (world_.now() < until) {
       throw;  // the error that ended this node
     }
   } catch (const PeerLost& loss) {
-    lose(loss.peer());
+    lost(loss.peer());
+    if (!failure_) {
+      check_gone();
+    }
   }
+  turn();
+}
+
+void ProgramHost::turn() {
   for (const ProgramEnd& end : options_.ended()) {
     ended_[end.rank] = end.wait_status;
   }
   refuse_waiting();
 }
 
-void ProgramHost::take(const Message& message) {
+/// Drops what a training that has ended has left behind, such as a last heartbeat.
+void ProgramHost::handle(const Message& message) {
   if (failure_) {
-    post(world_.transport(), message.from, *failure_);
+    send(message.from, *failure_);
     return;
   }
   try {
-    const wire::FromProgram decoded = from_program(message.payload);
-    if (decoded.has_hello()) {
-      greet(message.from, decoded.hello());
-      return;
-    }
-    if (decoded.has_lease_request()) {
-      lease(message.from, decoded.lease_request());
-    } else {
-      program_at(message.from).definition = definition_of(decoded.definition());
-    }
+    take(message.from, wire::decode_to_coordinator(message.payload));
   } catch (const Error& error) {
     refuse(message.from, error);
   }
 }
 
-/// Errors: ConfigError, for a program that the job does not expect.
-void ProgramHost::greet(NodeId node, const wire::ProgramHello& hello) {
-  if (hello.rank() >= options_.programs || hello.size() != options_.programs) {
-    throw ConfigError(fmt::format("this job has {} workers; found worker {} of {}",
-                                  options_.programs, hello.rank(), hello.size()));
-  }
-  const bool taken = std::ranges::any_of(
-      programs_, [&](const auto& known) { return known.second.rank == hello.rank(); });
-  if (!taken) {
-    admit(node, hello);
-  } else if (options_.several_jobs) {
-    waiting_.push_back({.node = node, .hello = hello, .since = world_.now()});
-  } else {
-    throw joined_already(hello.rank());
+bool ProgramHost::take(NodeId from, const wire::ToCoordinator& message) {
+  try {
+    switch (message.body_case()) {
+      case wire::ToCoordinator::kProgramHello: greet(from, message.program_hello()); return true;
+      case wire::ToCoordinator::kLeaseRequest: lease(from, message.lease_request()); return true;
+      case wire::ToCoordinator::kDefinition:
+        program_at(from).definition = definition_of(message.definition());
+        return true;
+      default: return false;
+    }
+  } catch (const Error& error) {
+    refuse(from, error);
+    return true;
   }
 }
 
-void ProgramHost::admit(NodeId node, const wire::ProgramHello& hello) {
-  world_.transport().introduce(node, hello.address());
-  programs_[node] = {.rank = hello.rank(), .hello = hello};
+/// Errors: ConfigError, for a program that the job does not expect.
+void ProgramHost::greet(NodeId node, const wire::ProgramHello& hello) {
+  Member who = from_wire(hello.who());
+  who.node = node;
+  if (who.rank.value >= options_.programs || hello.size() != options_.programs) {
+    throw ConfigError(fmt::format("this job has {} workers; found worker {} of {}",
+                                  options_.programs, who.rank.value, hello.size()));
+  }
+  const bool taken = std::ranges::any_of(
+      programs_, [&](const auto& known) { return known.second.who.rank == who.rank; });
+  if (!taken) {
+    admit(who);
+  } else if (options_.several_jobs) {
+    waiting_.push_back({.who = std::move(who), .since = world_.now()});
+  } else {
+    throw joined_already(who.rank.value);
+  }
+}
+
+void ProgramHost::admit(const Member& who) {
+  world_.transport().introduce(who.node, who.address);
+  programs_[who.node] = {.who = who};
   if (!first_came_) {
     first_came_ = world_.now();
   }
@@ -208,11 +203,11 @@ void ProgramHost::admit(NodeId node, const wire::ProgramHello& hello) {
 void ProgramHost::refuse_waiting() {
   std::erase_if(waiting_, [this](const Waiting& waiting) {
     const bool stays = std::ranges::any_of(programs_, [&](const auto& known) {
-      return known.second.rank == waiting.hello.rank() && !known.second.gone;
+      return known.second.who.rank == waiting.who.rank && !known.second.gone;
     });
     const bool refused = stays && world_.now() >= waiting.since + time_to_leave;
     if (refused) {
-      refuse(waiting.node, joined_already(waiting.hello.rank()));
+      refuse(waiting.who.node, joined_already(waiting.who.rank.value));
     }
     return refused;
   });
@@ -220,7 +215,7 @@ void ProgramHost::refuse_waiting() {
 
 /// Errors: ConfigError, for a dataset of another length than that of the first program that asked.
 void ProgramHost::lease(NodeId node, const wire::LeaseRequest& request) {
-  const Rank worker{program_at(node).rank};
+  const Rank worker = program_at(node).who.rank;
   const auto known =
       books_.try_emplace(request.dataset(), request.samples(), options_.programs).first;
   LeaseBook& book = known->second;
@@ -230,58 +225,70 @@ void ProgramHost::lease(NodeId node, const wire::LeaseRequest& request) {
         "of a job partitions the same datasets, in the same order",
         request.dataset(), worker.value, request.samples(), book.samples()));
   }
-  wire::ToProgram message;
-  *message.mutable_lease() = to_wire(book.next(request_of(request, worker)));
+  const Lease leased = book.next({.worker = worker,
+                                  .epoch = {request.epoch()},
+                                  .step_size = request.step_size(),
+                                  .trained = request.trained(),
+                                  .taken = Duration(request.taken())});
+  wire::FromCoordinator message;
   message.mutable_lease()->set_dataset(request.dataset());
-  post(world_.transport(), node, message);
+  message.mutable_lease()->set_epoch(leased.epoch.value);
+  message.mutable_lease()->set_begin(leased.begin);
+  message.mutable_lease()->set_end(leased.end);
+  send(node, message);
 }
 
 void ProgramHost::refuse(NodeId node, const std::exception& error) {
-  wire::ToProgram message;
+  wire::FromCoordinator message;
   *message.mutable_abort() = to_abort(error);
-  post(world_.transport(), node, message);
+  send(node, message);
 }
 
-/// Errors: Error, where other programs wait for the one that has gone. The coordinator of the
-/// training decides about a worker of its own.
-void ProgramHost::lose(NodeId node) {
-  std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.node == node; });
+/// Returns why a training cannot begin without the node. Once one has begun, its coordinator
+/// decides.
+std::optional<std::string> ProgramHost::lost(NodeId node) {
+  std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.who.node == node; });
   const auto program = programs_.find(node);
   if (program == programs_.end()) {
-    return;
+    return std::nullopt;
   }
   program->second.gone = true;
   if (!trains_ && !failure_) {
-    options_.emit(events::left(program->second.rank));
-    check_gone();
+    options_.emit(events::left(program->second.who.rank.value));
   }
+  return missing_program();
 }
 
-/// Errors: Error, for one that has gone where another one waits for it.
-void ProgramHost::check_gone() const {
+/// A program that has gone where another one waits for it.
+std::optional<std::string> ProgramHost::missing_program() const {
   const bool awaited = std::ranges::any_of(programs_, [](const auto& other) {
     return !other.second.gone && other.second.definition.has_value();
   });
   for (const auto& [node, program] : programs_) {
     if (program.gone && (awaited || !introduced_)) {
-      throw Error(fmt::format("worker {} (pid {} on {}) has ended before training began",
-                              program.rank, program.hello.pid(), program.hello.host()));
+      return fmt::format("worker {} (pid {} on {}) has ended before training began",
+                         program.who.rank.value, program.who.pid, program.who.host);
     }
+  }
+  return std::nullopt;
+}
+
+/// Errors: Error, for a program that is missing.
+void ProgramHost::check_gone() const {
+  const auto why = trains_ ? std::nullopt : missing_program();
+  if (why) {
+    throw Error(*why);
   }
 }
 
 void ProgramHost::introduce_all() {
   introduced_ = true;
-  wire::ToProgram message;
+  View view;
   for (const auto& [rank, node] : nodes_by_rank()) {
-    const wire::ProgramHello& hello = programs_.at(node).hello;
-    wire::Roster::Program& program = *message.mutable_roster()->add_programs();
-    program.set_node(node.value);
-    program.set_address(hello.address());
-    program.set_machine(hello.machine());
-    program.set_pid(hello.pid());
-    program.set_host(hello.host());
+    view.members.push_back(programs_.at(node).who);
   }
+  wire::FromCoordinator message;
+  *message.mutable_programs() = to_wire(view);
   send_to_all(message);
 }
 
@@ -330,18 +337,14 @@ void ProgramHost::check_ends() const {
 void ProgramHost::check_definitions() const {
   const LoopDefinition& first = *program_of(0).definition;
   for (std::uint32_t rank = 1; rank < options_.programs; ++rank) {
-    const LoopDefinition& own = *program_of(rank).definition;
-    if (own != first) {
-      throw ConfigError(
-          fmt::format("{}; every program of a job trains the same", difference(rank, own, first)));
-    }
+    expect_same(rank, *program_of(rank).definition, first);
   }
 }
 
 std::map<std::uint32_t, NodeId> ProgramHost::nodes_by_rank() const {
   std::map<std::uint32_t, NodeId> nodes;
   for (const auto& [node, program] : programs_) {
-    nodes.emplace(program.rank, node);
+    nodes.emplace(program.who.rank.value, node);
   }
   return nodes;
 }
@@ -359,7 +362,6 @@ ProgramHost::Program& ProgramHost::program_at(NodeId node) {
   return program->second;
 }
 
-/// Serves the programs while their training goes on.
 void ProgramHost::train() {
   ProgramTraining training({.definition = *program_of(0).definition,
                             .number = ++trainings_,
@@ -369,36 +371,26 @@ void ProgramHost::train() {
                             .interrupted = options_.interrupted,
                             .name = options_.name,
                             .hung = options_.hung,
-                            .wall_time = options_.wall_time,
-                            .address = options_.address,
-                            .unencrypted = options_.unencrypted});
-  wire::ToProgram message;
+                            .wall_time = options_.wall_time});
+  wire::FromCoordinator message;
   *message.mutable_training() = training.described();
   send_to_all(message);
   trains_ = true;
-  std::exception_ptr failure;
-  std::atomic<bool> ended = false;
-  const auto task = world_.spawn("training", [&] {
-    try {
-      training.run();
-    } catch (const std::exception&) {
-      failure = std::current_exception();
-    }
-    ended = true;
-  });
-  while (!ended && !is_over()) {
-    take_events();
-  }
-  task->join();
-  if (failure) {
-    std::rethrow_exception(failure);
-  }
+  training.run(world_, *this,
+               {.address = {},
+                .token = options_.key,
+                .own_address = options_.address,
+                .unencrypted = options_.unencrypted});
 }
 
-void ProgramHost::send_to_all(const wire::ToProgram& message) {
+void ProgramHost::send(NodeId node, const wire::FromCoordinator& message) {
+  world_.transport().post(node, tags::from_coordinator, wire::encode(message));
+}
+
+void ProgramHost::send_to_all(const wire::FromCoordinator& message) {
   for (const auto& [node, program] : programs_) {
     if (!program.gone) {
-      post(world_.transport(), node, message);
+      send(node, message);
     }
   }
 }
@@ -408,7 +400,7 @@ void ProgramHost::wait_until_all_have_gone() {
   while (!is_over() && !options_.interrupted()) {
     take_events();
   }
-  wire::ToProgram message;
+  wire::FromCoordinator message;
   message.mutable_ended();
   send_to_all(message);
 }

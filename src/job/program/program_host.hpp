@@ -8,25 +8,24 @@
 #include <vector>
 
 #include "base/time.hpp"
+#include "data/lease_book.hpp"
 #include "job/launch/program_ends.hpp"
-#include "job/program/program_messages.hpp"
+#include "job/program/loop_definition.hpp"
+#include "membership/coordinator.hpp"
 #include "report/recorder.hpp"
 #include "runtime/world.hpp"
 
 namespace syncopate {
 
-/// Coordinates programs with a loop of their own: introduces them to each other, waits until all
-/// have said what they train, and then coordinates that training, whose servers are tasks of this
-/// process. From the first program to the last it leases samples to those that ask for them. The
-/// job is over when every program has gone.
+/// Coordinates programs with a loop of their own: introduces them to each other, and waits until
+/// all have said what they train. Then the node is that of the training's coordinator, and the
+/// programs are its workers; the servers are tasks of this process. From the first program to the
+/// last it leases samples to those that ask for them. The job is over when every program has gone.
 ///
 /// Programs may then join another job, with a run folder of its own. A program is in one at a time.
 ///
-/// The programs reach it by the transport of its world. Training has a transport of its own, and is
-/// a job as any other.
-///
-/// Thread: one; training runs in a task beside it.
-class ProgramHost {
+/// Thread: one.
+class ProgramHost : private NodeService {
  public:
   using Json = Recorder::Json;
 
@@ -44,7 +43,8 @@ class ProgramHost {
     std::string name = "the coordinator";               ///< as `Coordinator::Options::name`
     std::function<void(const std::string&)> hung = {};  ///< as `Coordinator::Options::hung`
     double wall_time = 0;                               ///< seconds since 1970, for TensorBoard
-    /// HOST:PORT where training listens, its servers among them; port 0: a free one.
+    std::string key;  ///< of the world's transport, for the servers of a training
+    /// HOST:PORT where these listen; port 0: a free one.
     std::string address = "127.0.0.1:0";
     bool unencrypted = false;  ///< that may be beyond loopback: the network is trusted
   };
@@ -58,16 +58,14 @@ class ProgramHost {
 
  private:
   struct Program {
-    std::uint32_t rank = 0;
-    wire::ProgramHello hello;
+    Member who;
     std::optional<LoopDefinition> definition{};
     bool gone = false;
   };
 
   /// A program that has joined again while others are still in the job before.
   struct Waiting {
-    NodeId node;
-    wire::ProgramHello hello;
+    Member who;
     TimePoint since;
   };
 
@@ -76,23 +74,27 @@ class ProgramHost {
   void fail(const std::exception& error);
   bool prepare();
   void take_events();
-  void take(const Message& message);
+  void handle(const Message& message);
+  bool take(NodeId from, const wire::ToCoordinator& message) override;
+  std::optional<std::string> lost(NodeId node) override;
+  void turn() override;
   void greet(NodeId node, const wire::ProgramHello& hello);
-  void admit(NodeId node, const wire::ProgramHello& hello);
+  void admit(const Member& who);
   void refuse_waiting();
   void lease(NodeId node, const wire::LeaseRequest& request);
   void refuse(NodeId node, const std::exception& error);
-  void lose(NodeId node);
   void introduce_all();
   bool is_over() const;
   bool all_ended() const { return ended_.size() == options_.programs; }
   bool all_defined() const;
   void check_time() const;
   void check_ends() const;
+  std::optional<std::string> missing_program() const;
   void check_gone() const;
   void check_definitions() const;
   void train();
-  void send_to_all(const wire::ToProgram& message);
+  void send(NodeId node, const wire::FromCoordinator& message);
+  void send_to_all(const wire::FromCoordinator& message);
   void wait_until_all_have_gone();
   std::map<std::uint32_t, NodeId> nodes_by_rank() const;
   const Program& program_of(std::uint32_t rank) const;
@@ -104,8 +106,8 @@ class ProgramHost {
   std::vector<Waiting> waiting_;
   std::map<std::uint32_t, int> ended_;  ///< the wait status of programs that have ended, by rank
   std::optional<TimePoint> first_came_;
-  std::optional<wire::ToProgram> failure_;  ///< that has ended the job
-  std::uint32_t trainings_ = 0;             ///< so far
+  std::optional<wire::FromCoordinator> failure_;  ///< that has ended the job
+  std::uint32_t trainings_ = 0;                   ///< so far
   bool introduced_ = false;
   bool trains_ = false;  ///< or has trained: its own record shows how the training ends
   std::map<std::uint32_t, LeaseBook> books_;  ///< by the number of the dataset

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "base/interruption.hpp"
 #include "base/machine.hpp"
 #include "collective/basic_collectives.hpp"
+#include "config/option_values.hpp"
 #include "transport/transport_registry.hpp"
 
 namespace syncopate {
@@ -22,68 +22,90 @@ constexpr Duration closing_limit = std::chrono::seconds(2);
 /// For the coordinator to notice that a program has ended, and to end the job.
 constexpr Duration time_to_hear = std::chrono::seconds(1);
 
-std::unique_ptr<Transport> transport_of(const ProgramLaunch& launch) {
-  return join_over("shm", {.token = launch.key,
-                           .coordinator = launch.coordinator,
-                           .address = launch.address,
-                           .unencrypted = launch.unencrypted});
+std::unique_ptr<Transport> transport_of(const ProgramLaunch& launch, TransportKind kind) {
+  return join_over(name_of_value(kind == TransportKind::automatic ? TransportKind::shm : kind),
+                   {.token = launch.key,
+                    .coordinator = launch.coordinator,
+                    .address = launch.address,
+                    .unencrypted = launch.unencrypted});
 }
 
-wire::FromProgram hello_of(const ProgramLaunch& launch, const Transport& transport) {
-  wire::FromProgram message;
-  wire::ProgramHello& hello = *message.mutable_hello();
-  hello.set_rank(launch.rank);
-  hello.set_size(launch.size);
-  hello.set_address(transport.address());
-  hello.set_machine(machine_identity());
-  hello.set_pid(process_id());
-  hello.set_host(host_name());
+wire::ToCoordinator hello_of(const ProgramLaunch& launch, const Transport& transport) {
+  wire::ToCoordinator message;
+  message.mutable_program_hello()->set_size(launch.size);
+  *message.mutable_program_hello()->mutable_who() = to_wire(Member{.node = {},
+                                                                   .rank = Rank{launch.rank},
+                                                                   .host = host_name(),
+                                                                   .pid = process_id(),
+                                                                   .address = transport.address(),
+                                                                   .device = {},
+                                                                   .machine = machine_identity()});
   return message;
 }
 
-// The numbers of groups: of that of all programs; while some of them agree on a number; of the
-// first that is opened.
-constexpr std::uint32_t of_everyone = 0;
-constexpr std::uint32_t of_agreement = 1;
-constexpr std::uint32_t of_first_group = 2;
+/// The groups of a training have the numbers below. First that of all programs; while some of them
+/// agree on a number; the first that is opened.
+constexpr std::uint32_t of_everyone = ProgramGroup::first_number;
+constexpr std::uint32_t of_agreement = of_everyone + 1;
+constexpr std::uint32_t of_first_group = of_everyone + 2;
 
-/// The nodes of all programs, which the transport then knows, and their hosts, by any numbering.
-Group::Options members_in(const wire::Roster& roster, Rank self, Transport& transport) {
-  Group::Options options{.members = {}, .self = self};
-  std::map<std::string, std::uint32_t> hosts;
-  for (const wire::Roster::Program& program : roster.programs()) {
-    const NodeId node{program.node()};
-    if (node != transport.self()) {
-      transport.introduce(node, program.address());
-    }
-    options.members.push_back(node);
-    const auto number = static_cast<std::uint32_t>(hosts.size());
-    options.hosts.push_back(hosts.emplace(program.machine(), number).first->second);
-  }
-  return options;
-}
-
-ProgramGroup::Processes processes_in(const wire::Roster& roster) {
+ProgramGroup::Processes processes_in(const View& view) {
   std::vector<std::string> processes;
-  for (const wire::Roster::Program& program : roster.programs()) {
-    processes.push_back(fmt::format("pid {} on {}", program.pid(), program.host()));
+  for (const Member& program : view.members) {
+    processes.push_back(fmt::format("pid {} on {}", program.pid, program.host));
   }
   return std::make_shared<const std::vector<std::string>>(std::move(processes));
 }
 
 }  // namespace
 
-ProgramNode::ProgramNode(const ProgramLaunch& launch, Duration wait_limit)
-    : world_(transport_of(launch)), next_group_(of_first_group) {
-  post(world_.transport(), hello_of(launch, world_.transport()));
-  const wire::Roster roster = mail_.receive(&wire::ToProgram::has_roster).roster();
-  if (static_cast<std::uint32_t>(roster.programs_size()) != launch.size) {
+/// Waits until `take`, which is called under the mutex, returns something. Errors: the error that
+/// ended the job; Cancelled, when the user has ended it; Interrupted.
+template <class Take>
+auto ProgramNode::await(const Take& take) {
+  for (;;) {
+    {
+      MutexLock lock(mutex_);
+      if (auto taken = take()) {
+        return *std::move(taken);
+      }
+      if (ended_) {
+        throw Cancelled("the job has ended, so the program gets no samples to train on");
+      }
+      changed_.wait_for(lock.native(), interruption::every);
+    }
+    link_.check();
+    interruption::throw_if_requested();
+  }
+}
+
+ProgramNode::ProgramNode(const ProgramLaunch& launch, TransportKind transport, Duration wait_limit)
+    : world_(transport_of(launch, transport)),
+      link_(world_, {.stays = true}),
+      next_group_(of_first_group) {
+  using Kind = wire::FromCoordinator::BodyCase;
+  for (const Kind kind : {wire::FromCoordinator::kPrograms, wire::FromCoordinator::kTraining,
+                          wire::FromCoordinator::kLease, wire::FromCoordinator::kEnded,
+                          wire::FromCoordinator::kAbort}) {
+    link_.on(kind, [this](const wire::FromCoordinator& message) { receive(message); });
+  }
+  link_.listen();
+  link_.send(hello_of(launch, world_.transport()));
+  const View view = await([this]() REQUIRES(mutex_) { return view_; });
+  if (view.members.size() != launch.size) {
     throw ProtocolError("the coordinator did not say where the other programs are");
   }
-  programs_ = members_in(roster, Rank{launch.rank}, world_.transport());
-  programs_.number = of_everyone;
-  programs_.wait_limit = wait_limit;
-  processes_ = processes_in(roster);
+  for (const Member& program : view.members) {
+    if (program.node != world_.transport().self()) {
+      world_.transport().introduce(program.node, program.address);
+    }
+  }
+  programs_ = {.members = view.nodes(Role::worker),
+               .self = Rank{launch.rank},
+               .wait_limit = wait_limit,
+               .hosts = view.hosts(Role::worker),
+               .number = of_everyone};
+  processes_ = processes_in(view);
   everyone_ = std::make_unique<ProgramGroup>(world_, programs_, processes_);
   // A node that has never been connected to another cannot notice its loss.
   barrier(everyone_->group());
@@ -94,7 +116,22 @@ ProgramNode::~ProgramNode() {
 }
 
 void ProgramNode::close() {
-  world_.transport().close(world_.now() + closing_limit);
+  link_.close(closing_limit);
+}
+
+/// Called by the link's receive loop.
+void ProgramNode::receive(const wire::FromCoordinator& message) {
+  {
+    const MutexLock lock(mutex_);
+    switch (message.body_case()) {
+      case wire::FromCoordinator::kPrograms: view_ = from_wire(message.programs()); break;
+      case wire::FromCoordinator::kTraining: training_ = message.training(); break;
+      case wire::FromCoordinator::kLease: leases_.push_back(message.lease()); break;
+      case wire::FromCoordinator::kAbort: aborted_ = true; break;
+      default: ended_ = true; break;
+    }
+  }
+  changed_.notify_all();
 }
 
 std::unique_ptr<ProgramGroup> ProgramNode::open_group(const std::vector<Rank>& ranks,
@@ -126,15 +163,22 @@ std::uint32_t ProgramNode::agreed_number(Group::Options members) {
 }
 
 std::exception_ptr ProgramNode::end_of_job() {
-  return mail_.end_of_job(time_to_hear);
+  const TimePoint deadline = world_.now() + time_to_hear;
+  MutexLock lock(mutex_);
+  while (!aborted_ && world_.now() < deadline) {
+    changed_.wait_for(lock.native(), deadline - world_.now());
+  }
+  const bool aborted = aborted_;
+  lock.unlock();
+  return aborted ? link_.ended() : nullptr;
 }
 
 wire::Training ProgramNode::define(const LoopDefinition& definition) {
-  wire::FromProgram message;
+  wire::ToCoordinator message;
   *message.mutable_definition() = to_wire(definition);
-  post(world_.transport(), message);
+  link_.send(message);
   try {
-    return mail_.receive(&wire::ToProgram::has_training).training();
+    return await([this]() REQUIRES(mutex_) { return training_; });
   } catch (const interruption::Interrupted&) {
     close();  // the others count on the training of this one
     throw;
@@ -142,18 +186,28 @@ wire::Training ProgramNode::define(const LoopDefinition& definition) {
 }
 
 void ProgramNode::ask(const SharedDataset& dataset, const LeaseRequest& request) {
-  wire::FromProgram message;
-  *message.mutable_lease_request() = to_wire(request);
-  message.mutable_lease_request()->set_dataset(dataset.number);
-  message.mutable_lease_request()->set_samples(dataset.samples);
-  post(world_.transport(), message);
+  wire::ToCoordinator message;
+  wire::LeaseRequest& asked = *message.mutable_lease_request();
+  asked.set_dataset(dataset.number);
+  asked.set_samples(dataset.samples);
+  asked.set_epoch(request.epoch.value);
+  asked.set_step_size(request.step_size);
+  asked.set_trained(request.trained);
+  asked.set_taken(request.taken.count());
+  link_.send(message);
 }
 
 Lease ProgramNode::await_lease(const SharedDataset& dataset) {
-  const wire::ToProgram answer = mail_.receive([&](const wire::ToProgram& message) {
-    return message.has_lease() && message.lease().dataset() == dataset.number;
+  const wire::Lease answer = await([&]() REQUIRES(mutex_) -> std::optional<wire::Lease> {
+    const auto found = std::ranges::find(leases_, dataset.number, &wire::Lease::dataset);
+    if (found == leases_.end()) {
+      return std::nullopt;
+    }
+    wire::Lease lease = *found;
+    leases_.erase(found);
+    return lease;
   });
-  const Lease lease = lease_of(answer.lease());
+  const Lease lease{.epoch = {answer.epoch()}, .begin = answer.begin(), .end = answer.end()};
   if (lease.begin >= lease.end || lease.end > dataset.samples) {
     throw ProtocolError(fmt::format("the coordinator leased samples {} to {} of {}", lease.begin,
                                     lease.end, dataset.samples));

@@ -1,20 +1,26 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
+#include <exception>
+#include <list>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "collective/group.hpp"
+#include "data/lease_book.hpp"
 #include "job/launch/program_environment.hpp"
-#include "job/program/host_mail.hpp"
+#include "job/program/loop_definition.hpp"
 #include "job/program/program_group.hpp"
-#include "job/program/program_messages.hpp"
+#include "membership/member_link.hpp"
 #include "runtime/real_world.hpp"
 
 namespace syncopate {
 
-/// The node of one program among all programs of its job. Its collectives need no training job.
+/// The node of one program among all programs of its job. Its collectives need no training; a
+/// training has its worker here, too.
 ///
 /// Thread: one; `ask`, `await_lease`, `end_of_job`, `now` and `close` any.
 class ProgramNode {
@@ -23,7 +29,7 @@ class ProgramNode {
   /// `wait_limit`. Errors: ConfigError, where the coordinator refuses this one; PeerLost, TimedOut;
   /// Cancelled, here and wherever the program waits for others, if it is interrupted
   /// (`interruption`).
-  ProgramNode(const ProgramLaunch& launch, Duration wait_limit);
+  ProgramNode(const ProgramLaunch& launch, TransportKind transport, Duration wait_limit);
   /// Leaves: the others see this node as lost.
   ~ProgramNode();
   ProgramNode(const ProgramNode&) = delete;
@@ -42,6 +48,9 @@ class ProgramNode {
   /// Says what this program trains, and waits until all programs have said so. Errors: ConfigError,
   /// where they differ; the error that ended the job; Interrupted, after which this node has left.
   wire::Training define(const LoopDefinition& definition);
+  /// The world of the worker that joins the training, and its link to the coordinator.
+  World& world() { return world_; }
+  MemberLink& link() { return link_; }
 
   /// A dataset that all programs share: its number among theirs, and its length.
   struct SharedDataset {
@@ -55,17 +64,29 @@ class ProgramNode {
   /// that ended the job; Cancelled, when the user has ended it.
   Lease await_lease(const SharedDataset& dataset);
 
-  /// After the loss of another program: the error that has ended the job, if it comes within a
-  /// moment; else null.
+  /// After the loss of another program: the error by which the coordinator has ended the job, if it
+  /// comes within a moment; else null.
   std::exception_ptr end_of_job();
 
   TimePoint now() const { return world_.now(); }
 
  private:
+  void receive(const wire::FromCoordinator& message);
+  template <class Take>
+  auto await(const Take& take);
   std::uint32_t agreed_number(Group::Options members);
 
   RealWorld world_;
-  HostMail mail_{world_};
+
+  Mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<View> view_ GUARDED_BY(mutex_);  ///< of all programs
+  std::optional<wire::Training> training_ GUARDED_BY(mutex_);
+  std::list<wire::Lease> leases_ GUARDED_BY(mutex_);  ///< that no thread has taken yet
+  bool aborted_ GUARDED_BY(mutex_) = false;           ///< the coordinator has ended the job
+  bool ended_ GUARDED_BY(mutex_) = false;             ///< the user has
+
+  MemberLink link_;  ///< its receive loop uses the members above
   Group::Options programs_;
   ProgramGroup::Processes processes_;
   std::uint32_t next_group_;                ///< no group that this node knows has the number

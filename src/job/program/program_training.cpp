@@ -6,9 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/random.hpp"
 #include "job/launch/loop_config.hpp"
-#include "transport/transport_registry.hpp"
 
 namespace syncopate {
 namespace {
@@ -39,57 +37,54 @@ ProgramTraining::ProgramTraining(Options options)
     : options_(std::move(options)),
       claim_(request_of(options_)),
       site_(claim_.request().config, options_.definition.model),
-      servers_(servers_of(site_)),
-      token_(unguessable_token()) {
+      servers_(servers_of(site_)) {
   if (const std::size_t bytes = site_.bytes_of_workers(); bytes > 0) {
     memory_ = shm::Segment::create(bytes);
   }
-  auto transport =
-      listen_over(name_of_value(site_.config().transport), {.token = token_,
-                                                            .address = options_.address,
-                                                            .unencrypted = options_.unencrypted,
-                                                            .control_only = true});
-  address_ = transport->address();
-  world_.emplace(std::move(transport));
-  running_.emplace(*world_,
-                   CoordinatorEndpoint{.address = address_,
-                                       .token = token_,
-                                       .transport = site_.config().transport,
-                                       .own_address = options_.address,
-                                       .unencrypted = options_.unencrypted},
-                   servers_);
 }
 
 wire::Training ProgramTraining::described() const {
   wire::Training training;
-  training.set_address(address_);
-  training.set_token(token_);
   training.set_run_dir(std::filesystem::absolute(site_.config().run_dir).string());
   if (memory_) {
-    *training.mutable_memory() = to_wire(memory_->address());
+    const shm::SegmentAddress address = memory_->address();
+    wire::Training::SharedMemory& memory = *training.mutable_memory();
+    memory.set_machine(address.machine);
+    memory.set_pid(address.pid);
+    memory.set_number(address.descriptor);
+    memory.mutable_secret()->Add(address.secret.begin(), address.secret.end());
   }
   return training;
 }
 
-void ProgramTraining::run() {
+void ProgramTraining::run(World& world, NodeService& service, CoordinatorEndpoint servers) {
+  servers.address = world.transport().address();
+  servers.transport = site_.config().transport;
   Membership::Options membership = membership_of(site_, options_.gather_limit, /*by_hand=*/false);
   membership.evaluators = 0;
   // A program that ends early has lost its part of the user's own work, too.
   membership.spares_workers = membership.spares_missing = false;
+  std::optional<InProcessMembers> running;
   std::exception_ptr failure;
   try {
-    run_coordinator(*world_, site_,
+    run_coordinator(world, site_,
                     {.membership = membership,
                      .emit = options_.emit,
                      .interrupted = options_.interrupted,
+                     .before_gathering = [&] { running.emplace(world, servers, servers_); },
                      .name = options_.name,
                      .hung = options_.hung,
-                     .wall_time = options_.wall_time});
+                     .wall_time = options_.wall_time,
+                     .service = &service});
   } catch (const std::exception&) {
     failure = std::current_exception();
   }
-  world_->transport().close(world_->now());  // ends servers that an error left behind
-  running_->join();
+  if (running && failure) {
+    running->cancel(failure);
+  }
+  if (running) {
+    running->join();
+  }
   keep_folder();
   if (failure) {
     std::rethrow_exception(failure);

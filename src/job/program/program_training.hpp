@@ -8,13 +8,14 @@
 
 #include "job/host/coordinate.hpp"
 #include "job/launch/run_claim.hpp"
-#include "job/program/program_messages.hpp"
-#include "runtime/real_world.hpp"
+#include "job/program/loop_definition.hpp"
+#include "membership/coordinator.hpp"
+#include "transport/shm/segment.hpp"
 
 namespace syncopate {
 
-/// The training job of programs, as its coordinator: the run folder, the transport that workers
-/// join, and the servers, which are tasks of this process.
+/// The training job of programs, at its coordinator: the run folder, the memory of all workers, and
+/// the servers, which are tasks of this process.
 class ProgramTraining {
  public:
   struct Options {
@@ -27,18 +28,18 @@ class ProgramTraining {
     std::string name;
     std::function<void(const std::string&)> hung;
     double wall_time = 0;
-    std::string address = "127.0.0.1:0";  ///< as `ProgramHost::Options::address`
-    bool unencrypted = false;
   };
 
-  /// Makes the run folder, and listens. Errors: ConfigError, DataError.
+  /// Makes the run folder. Errors: ConfigError, DataError.
   explicit ProgramTraining(Options options);
 
   /// What the programs need to join it.
   wire::Training described() const;
 
-  /// Coordinates the job to its end. Errors: the error that ended it.
-  void run();
+  /// Coordinates the job to its end in the world of node 0, which `service` uses, too. `servers`:
+  /// how servers connect to it; the address and the transport are filled in. Errors: the error that
+  /// ended the job.
+  void run(World& world, NodeService& service, CoordinatorEndpoint servers);
 
  private:
   void keep_folder();
@@ -48,10 +49,6 @@ class ProgramTraining {
   LoopSite site_;
   std::optional<shm::Segment> memory_;  ///< of all workers
   std::vector<std::unique_ptr<RoleRunner>> servers_;
-  std::string token_;
-  std::string address_;
-  std::optional<RealWorld> world_;
-  std::optional<InProcessMembers> running_;  ///< last: it uses the members above
 };
 
 }  // namespace syncopate

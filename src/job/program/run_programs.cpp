@@ -29,8 +29,8 @@ namespace {
 /// For programs to save what they have when the user has requested the end.
 constexpr Duration time_to_end = std::chrono::seconds(10);
 
-ProgramHost::Options host_options(const ProgramsRequest& request, ProgramEnds& ends,
-                                  EventPipe& events) {
+ProgramHost::Options host_options(const ProgramsRequest& request, const std::string& key,
+                                  ProgramEnds& ends, EventPipe& events) {
   const auto emit = [&events](const Recorder::Json& event) { events.emit(event); };
   return {.programs = request.workers,
           .several_jobs = true,
@@ -48,7 +48,8 @@ ProgramHost::Options host_options(const ProgramsRequest& request, ProgramEnds& e
                 report_hang(reason);
                 ::_exit(exit_status::failure);  // a thread that hangs never would
               },
-          .wall_time = wall_seconds()};
+          .wall_time = wall_seconds(),
+          .key = key};
 }
 
 /// What the coordinator's process inherits. Owns the listener, borrows the rest.
@@ -67,7 +68,7 @@ int coordinate_programs(const ProgramsRequest& request, const Inherited& inherit
       "shm", {.token = inherited.key, .descriptor = inherited.listener, .control_only = true}));
   int status = exit_status::success;
   try {
-    ProgramHost(world, host_options(request, *inherited.ends, events)).run();
+    ProgramHost(world, host_options(request, inherited.key, *inherited.ends, events)).run();
   } catch (const std::exception& error) {
     status = status_of(error);
   }

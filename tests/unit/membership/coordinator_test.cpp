@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
+#include "membership/enquiry.hpp"
 #include "membership/member_link.hpp"
 #include "sim/simulation.hpp"
 #include "transport/tags.hpp"

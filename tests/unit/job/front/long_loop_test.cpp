@@ -13,6 +13,7 @@
 
 #include "base/errors.hpp"
 #include "job/front/loop_job.hpp"
+#include "job/front/loop_training.hpp"
 #include "tests/support/plain_replica.hpp"
 #include "tests/support/program_coordinator.hpp"
 

@@ -18,6 +18,7 @@
 #include "base/errors.hpp"
 #include "base/interruption.hpp"
 #include "job/front/loop_job.hpp"
+#include "job/front/loop_training.hpp"
 #include "tests/support/plain_replica.hpp"
 #include "tests/support/program_coordinator.hpp"
 
