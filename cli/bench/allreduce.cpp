@@ -19,7 +19,7 @@ namespace {
 
 using Sum = std::function<void(std::span<float>)>;
 
-/// `reducer`: one of `bench_reducers`.
+/// `reducer`: one of `reducer_names`.
 Sum make_sum(const std::string& reducer, Group& group) {
   const auto allreduce =
       std::make_shared<Allreduce>(group, Allreduce::Options{.requested = find_reducer(reducer)});
@@ -120,14 +120,6 @@ void check(const BenchCommand& command) {
 }
 
 }  // namespace
-
-std::vector<std::string_view> bench_reducers() {
-  std::vector<std::string_view> names{"auto"};
-  for (const ReducerSpec* const reducer : all_reducers()) {
-    names.push_back(reducer->name);
-  }
-  return names;
-}
 
 int bench_allreduce(const BenchCommand& command) {
   check(command);

@@ -16,9 +16,6 @@ namespace syncopate::cli {
 /// The values of `--transport` of `bench`. With mpi, a launcher starts the ranks.
 inline constexpr auto& bench_transports = transport_names;
 
-/// The values of `--aggregate` of `bench allreduce`, the default first.
-std::vector<std::string_view> bench_reducers();
-
 /// The length of one measurement.
 struct Effort {
   std::optional<std::uint64_t> rounds = {};  ///< number of rounds; empty: as many as fill `seconds`

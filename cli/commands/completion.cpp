@@ -9,6 +9,7 @@
 #include "base/errors.hpp"
 #include "cli/bench/bench_command.hpp"
 #include "cli/command.hpp"
+#include "collective/reducer.hpp"
 #include "job/launch/exit_status.hpp"
 #include "spec/config_fields.hpp"
 
@@ -25,7 +26,7 @@ Names own_values(const CLI::App& command, const std::string& option) {
     return {bench_transports.begin(), bench_transports.end()};
   }
   if (where == "bench aggregate") {
-    return bench_reducers();
+    return reducer_names();
   }
   if (where == "compare schemes") {
     return find_field("scheme")->choices();

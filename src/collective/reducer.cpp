@@ -30,6 +30,14 @@ std::span<const ReducerSpec* const> all_reducers() {
   return all;
 }
 
+std::vector<std::string_view> reducer_names() {
+  std::vector<std::string_view> names{"auto"};
+  for (const ReducerSpec* const reducer : all_reducers()) {
+    names.push_back(reducer->name);
+  }
+  return names;
+}
+
 const ReducerSpec* find_reducer(std::string_view name) {
   const auto all = all_reducers();
   const auto found = std::ranges::find(all, name, &ReducerSpec::name);

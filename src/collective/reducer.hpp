@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "collective/group.hpp"
 #include "kernels/values.hpp"
@@ -67,6 +68,9 @@ struct ReducerSpec {
 /// Every reducer of `collective/reducers.inc`, in the order of help texts. Of equal costs the first
 /// counts.
 std::span<const ReducerSpec* const> all_reducers();
+
+/// "auto", and the name of each.
+std::vector<std::string_view> reducer_names();
 
 /// Null: no reducer has this name.
 const ReducerSpec* find_reducer(std::string_view name);

@@ -26,10 +26,7 @@ Aggregate OptionTraits<Aggregate>::read(const OptionValue& value) {
 }
 
 std::vector<std::string_view> OptionTraits<Aggregate>::choices() {
-  std::vector<std::string_view> names{automatic};
-  for (const ReducerSpec* const reducer : all_reducers()) {
-    names.push_back(reducer->name);
-  }
+  std::vector<std::string_view> names = reducer_names();
   names.push_back(server);
   return names;
 }

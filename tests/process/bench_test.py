@@ -150,7 +150,7 @@ class Bench(JobTest):
         self.assert_refused(bench("allreduce", "--bytes", "much"), "--bytes", "44.7MB", "'much'")
         self.assert_refused(bench("allreduce", "--aggregate", "star"), "--aggregate", "ring")
         self.assert_refused(bench("allreduce", "--aggregate", "butterfly", "--ranks", 3), "power of two", "found 3")
-        self.assert_refused(bench("allreduce", "--aggregate", "shm", "--transport", "tcp"), "--transport shm")
+        self.assert_refused(bench("allreduce", "--aggregate", "shm", "--transport", "tcp"), "shared memory", "transport tcp")
         self.assert_refused(bench("kernels", "--transport", "tcp"), "bench kernels has no option --transport")
 
     def start(self, *words):

@@ -14,6 +14,7 @@
 #include "base/errors.hpp"
 #include "cli/bench/benchmarks.hpp"
 #include "cli/bench/timing.hpp"
+#include "collective/reducer.hpp"
 #include "job/launch/exit_status.hpp"
 
 namespace syncopate::cli {
@@ -96,7 +97,7 @@ TEST(RunProcessesTest, EndsWithAStatusOfItsOwnForBadInput) {
 
 TEST(BenchTest, AllreduceSumsOverEveryTransportByEveryAlgorithm) {
   for (const std::string_view transport : {"shm", "tcp"}) {
-    const auto names = bench_reducers();
+    const auto names = reducer_names();
     std::vector<std::string> reducers(names.begin(), names.end());
     std::erase(reducers, "mpi");  // needs a launcher
     if (transport == "tcp") {
