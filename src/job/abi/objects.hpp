@@ -11,6 +11,7 @@
 
 #include "job/front/loop_group.hpp"
 #include "job/front/loop_job.hpp"
+#include "job/front/loop_training.hpp"
 #include "job/program/host_thread.hpp"
 
 // The objects behind the handles of the C interface.

@@ -155,7 +155,10 @@ void syncopate_training_abandon(syncopate_training* training, const char* reason
 }
 
 void syncopate_training_close(syncopate_training* training) {
-  abi::dispose(training);
+  // In a forked process it would wait for others, with threads that are not there.
+  if (training != nullptr && training->training.is_of_this_process()) {
+    abi::dispose(training);
+  }
 }
 
 void syncopate_memory_release(syncopate_memory* memory) {

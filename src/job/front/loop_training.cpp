@@ -1,23 +1,19 @@
+#include "job/front/loop_training.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <exception>
-#include <map>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/log.hpp"
-#include "job/front/loop_member.hpp"
-#include "job/front/program_worker.hpp"
 #include "job/launch/loop_config.hpp"
 #include "kernels/reduce.hpp"
 #include "optim/update_rule.hpp"
 #include "scheme/scheme_options.hpp"
 #include "scheme/scheme_spec.hpp"
-#include "train/gradient_check.hpp"
 
 namespace syncopate {
 namespace {
@@ -101,297 +97,196 @@ LoopDefinition definition_of(const LoopJob::Member& job, ProgramReplica& replica
 
 }  // namespace
 
-class LoopTraining::Worker {
- public:
-  Worker(std::shared_ptr<LoopJob::Member> job, std::unique_ptr<ProgramReplica> replica,
-         const Options& options)
-      : job_(std::move(job)), sizes_(sizes_of(*job_, options)) {
-    const LoopDefinition definition = definition_of(*job_, *replica, options, sizes_);
-    TrainConfig config = loop_config(definition.options, job_->size());
-    server_steps_ = !job_->is_alone() && server_takes_steps(config);
-    server_moves_all_ = !job_->is_alone() && rule_moves_all(config);
-    shares_gradients_ = !job_->is_alone() && has_steps_of_all(config);
-    overlaps_ = has_steps_of_all(config) && config.scheme_options[option::overlap] == Overlap::on;
-    if (server_steps_ && !options.optimizer.has_no_rule.empty()) {
-      throw ConfigError(fmt::format("the server of scheme {} takes the optimizer's steps, but {}",
-                                    config.scheme, options.optimizer.has_no_rule));
-    }
-    if (server_steps_ && !(options.optimizer.learning_rate > 0)) {
-      throw ConfigError(
-          fmt::format("the server of scheme {} takes the optimizer's steps at its first learning "
-                      "rate, which is "
-                      "0; set it before, or choose another scheme",
-                      config.scheme));
-    }
-    job_->begin_training();
-    gradients_ = GradientSet(replica->tensors(), /*all=*/true);
-    replica->attach({.learning_rate = config.learning_rate.value(), .overlaps = overlaps_});
-    job_->waits()->loop_is_here();
-    if (job_->is_alone()) {
-      schedule_.emplace(schedule_of(config));
-      finite_.emplace(Rank{job_->rank()}, config.on_nan);
-      replica_ = std::move(replica);
-    } else {
-      const wire::Training training = job_->node().define(definition);
-      worker_.emplace(
-          std::move(replica),
-          ProgramWorker::Options{.config = config,
-                                 .model = definition.model,
-                                 .training = training,
-                                 .launch = job_->launch(),
-                                 .loop = {.waits = job_->waits(), .on_round = options.on_round}});
-    }
-  }
-
-  ~Worker() {
-    if (!worker_) {
-      return;
-    }
-    try {
-      finish();
-    } catch (const std::exception& error) {
-      log::debug("{}", error.what());  // a destructor cannot throw; `finish` does
-    }
-  }
-
-  LoopJob::Member& job() { return *job_; }
-  bool server_steps() const { return server_steps_; }
-  bool server_moves_all() const { return server_moves_all_; }
-  bool shares_gradients() const { return shares_gradients_; }
-  bool overlaps() const { return overlaps_; }
-  std::uint32_t batch_size() const { return sizes_.step_size; }
-
-  void begin_pass(std::uint32_t samples) {
-    const LoopJob::Member::Use use(*job_);
-    expect_unfinished();
-    if (pass_) {
-      throw ConfigError("the pass of this step has begun: take the step before the next one");
-    }
-    pass_ = samples;
-    if (worker_) {
-      worker_->begin_pass(samples);
-    }
-  }
-
-  void gradients_ready(std::size_t first, std::size_t count) {
-    const LoopJob::Member::Use use(*job_);
-    if (!pass_) {
-      throw ConfigError("a gradient is ready before its pass has begun");
-    }
-    if (worker_) {
-      worker_->ready(first, first + count);
-    }
-  }
-
-  void step(std::uint32_t samples) {
-    const LoopJob::Member::Use use(*job_);
-    expect_unfinished();
-    if (pass_.value_or(samples) != samples) {
-      throw ConfigError(
-          fmt::format("the pass of this step began with {} samples, found {}: other "
-                      "workers have weighed its gradient with them",
-                      *pass_, samples));
-    }
-    take(samples);
-  }
-
-  void step_alone(std::uint32_t samples, bool finite) {
-    const LoopJob::Member::Use use(*job_);
-    expect_unfinished();
-    if (worker_) {
-      throw ConfigError("a step alone in a job of other processes, which look at the gradient");
-    }
-    pass_.reset();
-    take_alone(samples, finite);
-  }
-
-  void take_replica() {
-    const LoopJob::Member::Use use(*job_);
-    expect_unfinished();
-    if (pass_) {
-      throw ConfigError("the pass of a step has begun: set the replica before, or after the step");
-    }
-    if (worker_) {
-      worker_->take_replica();
-    }
-  }
-
-  void align(const std::string& place) {
-    const LoopJob::Member::Use use(*job_);
-    expect_unfinished();
-    if (pass_) {
-      throw ConfigError("the pass of a step has begun: align before it, or after the step");
-    }
-    if (worker_) {
-      const ProgramWaits::Operation operation(*job_->waits(), [&] { return place; });
-      const ProgramWaits::Wait wait(job_->waits().get());
-      worker_->align(place);
-    }
-  }
-
-  void use_settings(const StepSettings& settings) {
-    const LoopJob::Member::Use use(*job_);
-    expect_unfinished();
-    settings_ = settings;
-  }
-
-  void has_gradients(const std::uint8_t* flags) {
-    const LoopJob::Member::Use use(*job_);
-    expect_unfinished();
-    gradients_ = GradientSet(std::span(flags, gradients_.tensors()));
-  }
-
-  bool is_of_this_process() const { return job_->is_of_this_process(); }
-  void abandon(const std::string& reason) {
-    if (worker_) {
-      worker_->abandon(reason);
-    }
-  }
-
-  void finish() {
-    complete_pass();
-    finished_ = true;
-    job_->waits()->loop_ends();
-    if (worker_) {
-      worker_->finish();
-    }
-  }
-
- private:
-  void expect_unfinished() const {
-    if (finished_) {
-      throw ConfigError("the loop has finished: its optimizer takes no further step");
-    }
-  }
-
-  /// Others have weighed the gradient of a pass that has begun, so its step belongs to the loop.
-  void complete_pass() {
-    try {
-      if (pass_ && !finished_) {
-        take(*pass_);
-      }
-    } catch (const std::exception& error) {
-      log::debug("{}", error.what());  // the worker's task ends by the same error
-    }
-  }
-
-  void take(std::uint32_t samples) {
-    pass_.reset();
-    if (worker_) {
-      worker_->step(samples, settings_, gradients_);
-    } else {
-      take_alone(samples, has_finite_gradient());
-    }
-  }
-
-  /// As a worker of a job does, but for a model elsewhere, whose gradient stays there.
-  bool has_finite_gradient() {
-    return !replica_->is_in_host_memory() || all_finite(replica_->view(ReplicaVector::grads));
-  }
-
-  void take_alone(std::uint32_t samples, bool finite) {
-    if (samples == 0) {
-      return;  // its gradient weighs nothing, as in a job in which no worker has samples
-    }
-    ++steps_;
-    if (!finite_->admit(finite, steps_, /*loss=*/{})) {
-      return;
-    }
-    const auto epochs = static_cast<double>(samples_) / static_cast<double>(sizes_.samples);
-    replica_->set_learning_rate(schedule_->rate(epochs));
-    replica_->local_step();
-    samples_ += samples;
-  }
-
-  std::shared_ptr<LoopJob::Member> job_;
-  const ShareSizes sizes_;
-  bool server_steps_ = false;
-  bool server_moves_all_ = false;
-  bool shares_gradients_ = false;
-  bool overlaps_ = false;
-  bool finished_ = false;
-  std::optional<std::uint32_t> pass_;    ///< the samples with which one has begun
-  StepSettings settings_;                ///< of the program's optimizer
-  GradientSet gradients_;                ///< of the next step
-  std::optional<ProgramWorker> worker_;  ///< empty in a job of one process, which has what follows
-  std::unique_ptr<ProgramReplica> replica_;
-  std::optional<Schedule> schedule_;
-  std::optional<GradientCheck> finite_;
-  std::uint64_t steps_ = 0;
-  std::uint64_t samples_ = 0;  ///< trained on
-};
-
 LoopTraining::LoopTraining(const LoopJob& job, std::unique_ptr<ProgramReplica> replica,
                            const Options& options)
-    : worker_(std::make_unique<Worker>(job.member(), std::move(replica), options)) {}
-
-LoopTraining::~LoopTraining() {
-  if (!worker_->is_of_this_process()) {
-    syncopate::abandon(std::move(worker_));
+    : job_(job.member()), sizes_(sizes_of(*job_, options)) {
+  const LoopDefinition definition = definition_of(*job_, *replica, options, sizes_);
+  TrainConfig config = loop_config(definition.options, job_->size());
+  server_steps_ = !job_->is_alone() && server_takes_steps(config);
+  server_moves_all_ = !job_->is_alone() && rule_moves_all(config);
+  shares_gradients_ = !job_->is_alone() && has_steps_of_all(config);
+  overlaps_ = has_steps_of_all(config) && config.scheme_options[option::overlap] == Overlap::on;
+  if (server_steps_ && !options.optimizer.has_no_rule.empty()) {
+    throw ConfigError(fmt::format("the server of scheme {} takes the optimizer's steps, but {}",
+                                  config.scheme, options.optimizer.has_no_rule));
+  }
+  if (server_steps_ && !(options.optimizer.learning_rate > 0)) {
+    throw ConfigError(
+        fmt::format("the server of scheme {} takes the optimizer's steps at its first learning "
+                    "rate, which is "
+                    "0; set it before, or choose another scheme",
+                    config.scheme));
+  }
+  job_->begin_training();
+  gradients_ = GradientSet(replica->tensors(), /*all=*/true);
+  replica->attach({.learning_rate = config.learning_rate.value(), .overlaps = overlaps_});
+  job_->waits()->loop_is_here();
+  if (job_->is_alone()) {
+    schedule_.emplace(schedule_of(config));
+    finite_.emplace(Rank{job_->rank()}, config.on_nan);
+    replica_ = std::move(replica);
+  } else {
+    const wire::Training training = job_->node().define(definition);
+    worker_.emplace(
+        job_->node(), std::move(replica),
+        ProgramWorker::Options{.config = config,
+                               .model = definition.model,
+                               .training = training,
+                               .rank = Rank{job_->rank()},
+                               .loop = {.waits = job_->waits(), .on_round = options.on_round}});
   }
 }
 
-bool LoopTraining::server_steps() const {
-  return worker_->server_steps();
-}
-
-bool LoopTraining::server_moves_all() const {
-  return worker_->server_moves_all();
-}
-
-bool LoopTraining::shares_gradients() const {
-  return worker_->shares_gradients();
-}
-
-bool LoopTraining::overlaps() const {
-  return worker_->overlaps();
-}
-
-std::uint32_t LoopTraining::batch_size() const {
-  return worker_->batch_size();
+LoopTraining::~LoopTraining() {
+  if (!worker_) {
+    return;
+  }
+  try {
+    end_loop();
+  } catch (const std::exception& error) {
+    log::debug("{}", error.what());  // a destructor cannot throw; `finish` does
+  }
 }
 
 void LoopTraining::begin_pass(std::uint32_t samples) {
-  worker_->begin_pass(samples);
+  const LoopJob::Member::Use use(*job_);
+  expect_unfinished();
+  if (pass_) {
+    throw ConfigError("the pass of this step has begun: take the step before the next one");
+  }
+  pass_ = samples;
+  if (worker_) {
+    worker_->begin_pass(samples);
+  }
 }
 
 void LoopTraining::gradients_ready(std::size_t first, std::size_t count) {
-  worker_->gradients_ready(first, count);
-}
-
-void LoopTraining::use_settings(const StepSettings& settings) {
-  worker_->use_settings(settings);
-}
-
-void LoopTraining::has_gradients(const std::uint8_t* flags) {
-  worker_->has_gradients(flags);
+  const LoopJob::Member::Use use(*job_);
+  if (!pass_) {
+    throw ConfigError("a gradient is ready before its pass has begun");
+  }
+  if (worker_) {
+    worker_->ready(first, first + count);
+  }
 }
 
 void LoopTraining::step(std::uint32_t samples) {
-  worker_->step(samples);
+  const LoopJob::Member::Use use(*job_);
+  expect_unfinished();
+  if (pass_.value_or(samples) != samples) {
+    throw ConfigError(
+        fmt::format("the pass of this step began with {} samples, found {}: other "
+                    "workers have weighed its gradient with them",
+                    *pass_, samples));
+  }
+  take(samples);
 }
 
 void LoopTraining::step_alone(std::uint32_t samples, bool finite) {
-  worker_->step_alone(samples, finite);
-}
-
-void LoopTraining::align(const std::string& place) {
-  worker_->align(place);
+  const LoopJob::Member::Use use(*job_);
+  expect_unfinished();
+  if (worker_) {
+    throw ConfigError("a step alone in a job of other processes, which look at the gradient");
+  }
+  pass_.reset();
+  take_alone(samples, finite);
 }
 
 void LoopTraining::take_replica() {
-  worker_->take_replica();
+  const LoopJob::Member::Use use(*job_);
+  expect_unfinished();
+  if (pass_) {
+    throw ConfigError("the pass of a step has begun: set the replica before, or after the step");
+  }
+  if (worker_) {
+    worker_->take_replica();
+  }
+}
+
+void LoopTraining::align(const std::string& place) {
+  const LoopJob::Member::Use use(*job_);
+  expect_unfinished();
+  if (pass_) {
+    throw ConfigError("the pass of a step has begun: align before it, or after the step");
+  }
+  if (worker_) {
+    const ProgramWaits::Operation operation(*job_->waits(), [&] { return place; });
+    const ProgramWaits::Wait wait(job_->waits().get());
+    worker_->align(place);
+  }
+}
+
+void LoopTraining::use_settings(const StepSettings& settings) {
+  const LoopJob::Member::Use use(*job_);
+  expect_unfinished();
+  settings_ = settings;
+}
+
+void LoopTraining::has_gradients(const std::uint8_t* flags) {
+  const LoopJob::Member::Use use(*job_);
+  expect_unfinished();
+  gradients_ = GradientSet(std::span(flags, gradients_.tensors()));
 }
 
 void LoopTraining::abandon(const std::string& reason) {
-  if (worker_->is_of_this_process()) {
+  if (worker_ && is_of_this_process()) {
     worker_->abandon(reason);
   }
 }
 
 void LoopTraining::finish() {
-  const LoopJob::Member::Use use(worker_->job());
-  worker_->finish();
+  const LoopJob::Member::Use use(*job_);
+  end_loop();
+}
+
+/// Others have weighed the gradient of a pass that has begun, so its step belongs to the loop.
+void LoopTraining::end_loop() {
+  try {
+    if (pass_ && !finished_) {
+      take(*pass_);
+    }
+  } catch (const std::exception& error) {
+    log::debug("{}", error.what());  // what follows throws the same
+  }
+  finished_ = true;
+  job_->waits()->loop_ends();
+  if (worker_) {
+    worker_->finish();
+  }
+}
+
+void LoopTraining::expect_unfinished() const {
+  if (finished_) {
+    throw ConfigError("the loop has finished: its optimizer takes no further step");
+  }
+}
+
+void LoopTraining::take(std::uint32_t samples) {
+  pass_.reset();
+  if (worker_) {
+    worker_->step(samples, settings_, gradients_);
+  } else {
+    take_alone(samples, has_finite_gradient());
+  }
+}
+
+/// As a worker of a job does, but for a model elsewhere, whose gradient stays there.
+bool LoopTraining::has_finite_gradient() {
+  return !replica_->is_in_host_memory() || all_finite(replica_->view(ReplicaVector::grads));
+}
+
+void LoopTraining::take_alone(std::uint32_t samples, bool finite) {
+  if (samples == 0) {
+    return;  // its gradient weighs nothing, as in a job in which no worker has samples
+  }
+  ++steps_;
+  if (!finite_->admit(finite, steps_, /*loss=*/{})) {
+    return;
+  }
+  const auto epochs = static_cast<double>(samples_) / static_cast<double>(sizes_.samples);
+  replica_->set_learning_rate(schedule_->rate(epochs));
+  replica_->local_step();
+  samples_ += samples;
 }
 
 }  // namespace syncopate
