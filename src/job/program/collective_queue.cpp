@@ -71,6 +71,10 @@ std::shared_ptr<PendingOperation> CollectiveQueue::start(std::function<void()> b
   bool is_first = false;
   {
     const MutexLock lock(mutex_);
+    if (ended_) {
+      operation->end(ended_);
+      return operation;
+    }
     queued_.push_back(operation);
     is_first = !std::exchange(has_task_, true);
   }
@@ -95,6 +99,26 @@ bool CollectiveQueue::idle() const {
 }
 
 void CollectiveQueue::work() {
+  try {
+    work_until_stopped();
+  } catch (const std::exception&) {
+    end_all(std::current_exception());
+  }
+}
+
+void CollectiveQueue::end_all(const std::exception_ptr& why) {
+  std::deque<std::shared_ptr<PendingOperation>> dropped;
+  {
+    const MutexLock lock(mutex_);
+    ended_ = why;
+    std::swap(dropped, queued_);
+  }
+  for (const auto& operation : dropped) {
+    operation->end(why);
+  }
+}
+
+void CollectiveQueue::work_until_stopped() {
   while (const auto operation = next()) {
     operation->run();
     const MutexLock lock(mutex_);

@@ -36,7 +36,8 @@ class PendingOperation final : public Pending {
 };
 
 /// Carries out the operations of one node in the order in which they were asked for: those that
-/// their caller does not wait for in a task of its own, which begins with the first of them.
+/// their caller does not wait for in a task of its own, which begins with the first of them. Once
+/// the node has been cancelled, all of them end with its error.
 ///
 /// Thread: `start` any; `run` one, while no other starts anything.
 class CollectiveQueue {
@@ -56,8 +57,11 @@ class CollectiveQueue {
  private:
   bool idle() const;
   void work();
-  /// The operation to carry out next; null: none any more.
+  void work_until_stopped();
+  /// The operation to carry out next; null: none any more. Errors: the error that ended the node.
   std::shared_ptr<PendingOperation> next();
+  /// Ends what is queued, and whatever comes.
+  void end_all(const std::exception_ptr& why);
 
   World& world_;
   std::shared_ptr<Event> changed_;
@@ -65,6 +69,7 @@ class CollectiveQueue {
   std::deque<std::shared_ptr<PendingOperation>> queued_ GUARDED_BY(mutex_);  ///< first: under way
   bool stopping_ GUARDED_BY(mutex_) = false;
   bool has_task_ GUARDED_BY(mutex_) = false;
+  std::exception_ptr ended_ GUARDED_BY(mutex_);  ///< the error that has ended the task
   std::unique_ptr<Task> task_;  ///< last: it uses the members above; who sets `has_task_` makes it
 };
 
