@@ -135,7 +135,7 @@ class Averaging {
 };
 
 /// A scheme whose workers synchronize by `Averaging`.
-class AveragingScheme : public Scheme {
+class AveragingScheme : public Scheme, public SavesState, public ReportsTraffic {
  public:
   std::map<std::string, OptimizerState> worker_states() const override {
     return averaging_.worker_states();

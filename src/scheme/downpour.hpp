@@ -16,7 +16,7 @@ namespace syncopate {
 /// the replica's.
 ///
 /// The last push of a worker holds the remaining gradients, so no gradient is lost.
-class Downpour : public ServerScheme {
+class Downpour : public ServerScheme, public HasPending {
  public:
   struct Options {
     std::uint32_t push_every = 1;   ///< n_push

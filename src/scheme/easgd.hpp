@@ -15,7 +15,7 @@ namespace syncopate {
 ///     d = α (w_i − w̃),  w_i −= d,  w̃ += d
 ///
 /// The center is evaluated and saved. A resumed worker begins at the center.
-class Easgd : public ServerScheme {
+class Easgd : public ServerScheme, public HasPending {
  public:
   struct Options {
     std::uint32_t local_steps = 10;  ///< τ

@@ -16,7 +16,7 @@ namespace syncopate {
 /// parameters: w += w_i(after) − w_i(before). The gradient is multiplied by its weight before the
 /// step, so the state of the optimizer, such as a momentum, is that of scaled gradients. The worker
 /// of rank 0 evaluates and saves the shared parameters.
-class Hogwild : public Scheme {
+class Hogwild : public Scheme, public SharesModel, public KnowsPositions {
  public:
   struct Options {
     Rank self;

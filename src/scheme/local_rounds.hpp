@@ -151,7 +151,7 @@ class LocalProgress {
 /// that made them (FedNova, `weight_of_change`): w_{t+1} = outer(w_t, −ā Σ p_i Δ_i / a_i), a_i the
 /// `LocalProgress` of the round, ā = Σ p_i a_i. With drift correction local steps follow
 /// `ControlVariates`.
-class LocalRounds : public AveragingScheme {
+class LocalRounds : public AveragingScheme, public HasRounds {
  public:
   /// The name of the outer optimizer's state among `states`.
   static constexpr const char* state_of_outer = "outer";

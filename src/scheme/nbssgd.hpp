@@ -37,7 +37,7 @@ namespace syncopate {
 ///
 /// Buffers are averaged with the same weights as gradients; a replica keeps the changes of its
 /// buffers since it contributed them.
-class Nbssgd : public AveragingScheme {
+class Nbssgd : public AveragingScheme, public HasRounds {
  public:
   struct Options {
     Averaging::Options averaging{};
@@ -163,7 +163,7 @@ struct RacyOptions {
 /// The gradient of a step is Σ n_k g_k / b over its mini-batches, with b the mean batch of all
 /// workers: every sample counts the same, and a whole batch as much as a batch of ssgd. With
 /// uniform weights it is the mean of the mini-batches, Σ n_k g_k / Σ n_k.
-class RacyNbssgd : public Scheme {
+class RacyNbssgd : public Scheme, public HasPending, public KnowsPositions {
  public:
   /// `group` and `model` outlive this. The replica holds the shared parameters. `start`: the
   /// counters when this worker began.
@@ -205,7 +205,7 @@ class RacyNbssgd : public Scheme {
 /// A push holds the mean gradient of the contribution, Σ n_k g_k / Σ n_k, with the weight Σ n_k /
 /// b, b the mean batch of all workers: every sample counts the same. With uniform weights it weighs
 /// 1. Buffers are pushed with the gradient; their mean on the server is evaluated and saved.
-class RacyServerNbssgd : public ServerScheme {
+class RacyServerNbssgd : public ServerScheme, public HasPending {
  public:
   /// `group` and `server` outlive this. `start`: the server's reply when this worker began.
   RacyServerNbssgd(Group& group, ServerClient& server, const RacyOptions& options,

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/errors.hpp"
 #include "base/ids.hpp"
 #include "base/time.hpp"
 #include "codec/error_feedback.hpp"
@@ -163,7 +164,14 @@ struct AllWorkers {
 /// A scheme answers one question after every backward pass: what happens to this replica now?
 ///
 /// It sees a replica, the facts of the step, and the cluster that it was built with. It knows no
-/// model, no tensor library and no socket.
+/// model, no tensor library and no socket. What only some schemes do is in the classes below, from
+/// which these schemes derive, too; `offered` finds them.
+///
+/// Order: for each step `step_samples`, `rate_factor`, `before_backward`, `after_backward`; between
+///        two steps whatever is said to be called there; after the last one `discard_pending` or
+///        `flush_pending`, `leave`, `take_model`. `SchemeLife` holds the session to it.
+/// Errors of calls that exchange something: PeerLost, TimedOut (names the missing worker), or the
+///        error that cancelled the world.
 class Scheme {
  public:
   virtual ~Scheme() = default;
@@ -177,7 +185,6 @@ class Scheme {
   }
 
   /// Decides what happens to the gradient in `replica`, and does it.
-  /// Errors: PeerLost, TimedOut (names the missing worker), or the error that cancelled the world.
   virtual Outcome after_backward(Replica& replica, const StepFacts& facts) = 0;
 
   /// The number of samples of the next step; 0: all that are left of the mini-batch.
@@ -193,67 +200,139 @@ class Scheme {
             .buffers = replica.view(ReplicaVector::buffers)};
   }
 
-  /// The state of a scheme beyond the replica, for a checkpoint: by name.
+  /// Called between two steps on all workers after a program has given their replicas the same
+  /// parameters and buffers: training continues from these. No synchronization with samples is
+  /// under way. Optimizers keep their states.
+  virtual void take_replica(Replica& /*replica*/, const AllWorkers& /*workers*/) {}
+
+  /// Called once, after the last step: leaves the group. Returns the round in which all workers
+  /// left, if there was one.
+  virtual std::optional<SyncRound> leave(Replica& /*replica*/) { return std::nullopt; }
+};
+
+/// A scheme with a state beyond the replica, for checkpoints.
+class SavesState {
+ public:
+  virtual ~SavesState() = default;
+
+  /// The state that all workers have: by name.
   virtual std::map<std::string, OptimizerState> states() const { return {}; }
-
-  /// The progress of each worker, by rank, where the leading worker can see which steps have
-  /// entered the model; empty elsewhere.
-  virtual std::vector<WorkerPosition> positions() const { return {}; }
-
-  /// The state that belongs only to this worker: by name, without dots. The trainer asks at a round
-  /// at which replicas agree (`SyncRound::agreed`), while no synchronization is under way.
-  virtual std::map<std::string, OptimizerState> worker_states() const { return {}; }
+  /// The state that belongs only to this worker: by name, without dots. Called at a round at which
+  /// replicas agree (`SyncRound::agreed`), while no synchronization is under way.
+  virtual std::map<std::string, OptimizerState> worker_states() const = 0;
   /// Restores `worker_states` before the first step of a resumed run; a name may be absent.
   /// Errors: DataError, for damaged state.
-  virtual void load_worker_states(const std::map<std::string, OptimizerState>& /*states*/) {}
+  virtual void load_worker_states(const std::map<std::string, OptimizerState>& states) = 0;
+};
+
+/// A scheme in which the leading worker sees which steps have entered the model.
+class KnowsPositions {
+ public:
+  virtual ~KnowsPositions() = default;
+
+  /// The progress of each worker, by rank; empty on the others.
+  virtual std::vector<WorkerPosition> positions() const = 0;
+};
+
+/// A scheme whose workers are in rounds that a run may be resumed between.
+class HasRounds {
+ public:
+  virtual ~HasRounds() = default;
+
   /// Called between two rounds, where a worker may have failed since the last one: helps the
-  /// workers whose round broke to finish it. Errors: as `after_backward`.
+  /// workers whose round broke to finish it.
   virtual void agree_after_failures() {}
   /// Called when all workers continue at the same time, as in a resumed run: the scheme repeats
   /// measurements that it does not save.
-  virtual void restart() {}
+  virtual void restart() = 0;
+};
 
-  /// Called between two steps on all workers after a program has given their replicas the same
-  /// parameters and buffers: training continues from these. No synchronization with samples is
-  /// under way. Optimizers keep their states. Errors: as `after_backward`.
-  virtual void take_replica(Replica& /*replica*/, const AllWorkers& /*workers*/) {}
+/// A scheme whose workers wait for steps of others outside of rounds, or whose model is kept by a
+/// server or in shared memory.
+class SharesModel {
+ public:
+  virtual ~SharesModel() = default;
 
   /// Called before a pause in which this worker takes no step: it holds no other worker up until
-  /// its next one. For schemes in which workers wait for steps of others outside of rounds.
+  /// its next one.
   virtual void rest() {}
-  /// Called after `rest`, when all workers rest: takes the model of all, if a server or shared
-  /// memory keeps it. Returns what this worker then knows of the others, as a round. Errors: as
-  /// `after_backward`.
+  /// Called after `rest`, when all workers rest: takes the model of all. Returns what this worker
+  /// then knows of the others, as a round.
   virtual std::optional<SyncRound> fetch(Replica& /*replica*/) { return std::nullopt; }
+  /// Called after `leave`, once all workers have left, in jobs whose program continues with its
+  /// replica: copies the final model, to which all have contributed, into the replica.
+  virtual void take_model(Replica& /*replica*/) {}
+};
 
-  /// Bytes of values and replies that this worker received, as far as a scheme counts them.
-  virtual std::uint64_t bytes_received() const { return 0; }
-
-  /// How values are reduced over all workers, and why; empty where they are not, or not yet.
-  /// Thread: that of `after_backward`.
-  virtual std::string aggregate() const { return {}; }
-
-  /// Statistics of the compression of the values that this worker sent.
-  /// Thread: that of `after_backward`.
-  virtual CompressionStats compression() const { return {}; }
+/// A scheme with steps that are not yet in the model.
+class HasPending {
+ public:
+  virtual ~HasPending() = default;
 
   /// Called when the job's samples are complete: discards the steps that this worker has not yet
   /// contributed, and returns their number.
-  virtual std::uint64_t discard_pending() { return 0; }
-
+  virtual std::uint64_t discard_pending() = 0;
   /// Called once, after the last step of a job that is not complete, before workers wait for each
   /// other: contributes pending steps, so that the final model holds them. Returns the round of
-  /// these steps, if they formed one of their own. Errors: as `after_backward`.
-  virtual std::optional<SyncRound> flush_pending(Replica& /*replica*/) { return std::nullopt; }
+  /// these steps, if they formed one of their own.
+  virtual std::optional<SyncRound> flush_pending(Replica& replica) = 0;
+};
 
-  /// Called once, after the last step and `flush_pending`: leaves the group. Returns the round in
-  /// which all workers left, if there was one. Errors: as `after_backward`.
-  virtual std::optional<SyncRound> leave(Replica& /*replica*/) { return std::nullopt; }
+/// A scheme that says how its values travel. Thread: that of `after_backward`.
+class ReportsTraffic {
+ public:
+  virtual ~ReportsTraffic() = default;
 
-  /// Called after `leave`, once all workers have left, in jobs whose program continues with its
-  /// replica: if a server keeps the model, copies the final model, to which all have contributed,
-  /// into the replica. Errors: as `after_backward`.
-  virtual void take_model(Replica& /*replica*/) {}
+  /// Bytes of values and replies that this worker received, as far as a scheme counts them.
+  virtual std::uint64_t bytes_received() const { return 0; }
+  /// How values are reduced over all workers, and why; empty where they are not, or not yet.
+  virtual std::string aggregate() const { return {}; }
+  /// Statistics of the compression of the values that this worker sent.
+  virtual CompressionStats compression() const = 0;
+};
+
+/// What a scheme offers beside the calls that each has; null: nothing of this kind.
+template <class Part>
+Part* offered(Scheme& scheme) {
+  return dynamic_cast<Part*>(&scheme);
+}
+template <class Part>
+const Part* offered(const Scheme& scheme) {
+  return dynamic_cast<const Part*>(&scheme);
+}
+
+/// Holds the caller of a scheme to the order of its life. Errors: InternalError, for a call that
+/// does not belong there.
+class SchemeLife {
+ public:
+  /// `before_backward`: the pass of the step before has ended.
+  void pass_begins() {
+    expect(state_ == State::between);
+    state_ = State::in_pass;
+  }
+  /// `after_backward`, which a step without a pass has, too.
+  void pass_ends() {
+    expect(state_ != State::left);
+    state_ = State::between;
+  }
+  /// What is called between two steps.
+  void expect_between() const { expect(state_ == State::between); }
+  /// What is called after the last step, which may have been cancelled in its pass. Once.
+  void leaves() {
+    expect(state_ != State::left);
+    state_ = State::left;
+  }
+
+ private:
+  enum class State { between, in_pass, left };
+
+  static void expect(bool belongs_here) {
+    if (!belongs_here) {
+      throw InternalError("a scheme was called where the order of its life has no such call");
+    }
+  }
+
+  State state_ = State::between;
 };
 
 }  // namespace syncopate

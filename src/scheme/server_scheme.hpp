@@ -31,7 +31,7 @@ class ServerRounds {
 };
 
 /// A scheme whose workers exchange values with a parameter server that keeps the model.
-class ServerScheme : public Scheme {
+class ServerScheme : public Scheme, public SharesModel, public ReportsTraffic {
  public:
   std::uint64_t bytes_received() const override { return server_.bytes_received(); }
   CompressionStats compression() const override { return server_.compression(); }

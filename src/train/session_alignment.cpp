@@ -105,13 +105,17 @@ void WorkerSession::wait_outside_of_rounds(WaitingPlace place, const std::string
               std::as_writable_bytes(std::span(places)));
   };
   report_.enter(phase_synchronization);
-  scheme_->rest();
+  life_.expect_between();
+  auto* const shares = offered<SharesModel>(*scheme_);
+  if (shares) {
+    shares->rest();
+  }
   gather();
   const auto other = std::ranges::find_if(places, [&](auto each) { return each != place.name; });
   if (other != places.end()) {
     refuse_place(name, Rank{static_cast<std::uint32_t>(other - places.begin())});
   }
-  if (const auto fetched = scheme_->fetch(replica_)) {
+  if (const auto fetched = shares ? shares->fetch(replica_) : std::nullopt) {
     act_on(*fetched);
     gather();
   }

@@ -43,7 +43,7 @@ ModelSnapshot WorkerSession::model_with_all_states() {
   ModelSnapshot model = copy_of_model();
   model.states.merge(in_checkpoint(options_.rank, own_states()));
   model.states.merge(gather_states(world_, link_, from_seconds(config().wait_limit),
-                                   [this] { scheme_->agree_after_failures(); }));
+                                   [this] { agree_after_failures(); }));
   return model;
 }
 
@@ -51,8 +51,10 @@ ModelSnapshot WorkerSession::model_with_all_states() {
 /// until then is off the training clock, which continues from the reading in the checkpoint, as in
 /// a run that is resumed here.
 void WorkerSession::restart_all_workers(ModelSnapshot& model) {
-  scheme_->restart();
-  const wire::PacerMemory pacer = link_.restart({}, [this] { scheme_->agree_after_failures(); });
+  if (auto* const rounds = offered<HasRounds>(*scheme_)) {
+    rounds->restart();
+  }
+  const wire::PacerMemory pacer = link_.restart({}, [this] { agree_after_failures(); });
   if (pacer.workers_size() > 0) {
     model.states[state_of_pacer] = to_state(pacer);
   }
@@ -62,8 +64,15 @@ void WorkerSession::restart_all_workers(ModelSnapshot& model) {
   checkpoints_.restart(moment());
 }
 
+void WorkerSession::agree_after_failures() {
+  if (auto* const rounds = offered<HasRounds>(*scheme_)) {
+    rounds->agree_after_failures();
+  }
+}
+
 States WorkerSession::own_states() const {
-  States states = scheme_->worker_states();
+  const auto* const saves = offered<SavesState>(std::as_const(*scheme_));
+  States states = saves ? saves->worker_states() : States();
   states[state_of_loop] = to_state({.step = progress_.step,
                                     .position = position_,
                                     .speed_share = estimate_.share(),
@@ -116,11 +125,13 @@ void WorkerSession::save(bool evaluate, bool checkpoint, ModelSnapshot model) {
 
 ModelSnapshot WorkerSession::copy_of_model() {
   const ModelParts model = scheme_->model(replica_);
+  const auto* const saves = offered<SavesState>(std::as_const(*scheme_));
   ModelSnapshot copy{.params = {model.params.begin(), model.params.end()},
                      .buffers = {model.buffers.begin(), model.buffers.end()},
-                     .states = scheme_->states()};
+                     .states = saves ? saves->states() : States()};
   copy.states[state_of_optimizer] = replica_.optimizer_state();
-  const std::vector<WorkerPosition> positions = scheme_->positions();
+  const auto* const knows = offered<KnowsPositions>(std::as_const(*scheme_));
+  const auto positions = knows ? knows->positions() : std::vector<WorkerPosition>();
   for (std::uint32_t rank = 0; rank < positions.size(); ++rank) {
     copy.states[prefix_of(Rank{rank}) + state_of_loop] = to_state({.step = positions[rank].step,
                                                                    .position = positions[rank].data,

@@ -84,8 +84,9 @@ void WorkerReport::held(Duration time) {
 
 void WorkerReport::outcome(const Outcome& outcome, const Scheme& scheme, const StepTimes& times,
                            const StepEnd& end) {
-  const CompressionStats compression = scheme.compression();
-  const std::uint64_t received = scheme.bytes_received();
+  const auto* const traffic = offered<ReportsTraffic>(scheme);
+  const CompressionStats compression = traffic ? traffic->compression() : CompressionStats();
+  const std::uint64_t received = traffic ? traffic->bytes_received() : 0;
   for (const PushStatus& push : outcome.push_statuses) {
     staleness_.add(push.staleness);
   }

@@ -120,7 +120,9 @@ std::unique_ptr<Scheme> WorkerSession::begin_together() {
     warn_of_small_batches(options_.plan);
   }
   std::unique_ptr<Scheme> scheme = setup_.make_scheme();
-  scheme->load_worker_states(setup_.states());
+  if (auto* const saves = offered<SavesState>(*scheme)) {
+    saves->load_worker_states(setup_.states());
+  }
   link_.restart(setup_.pacer());
   return scheme;
 }
@@ -170,6 +172,7 @@ void WorkerSession::compute(std::uint32_t samples, Duration longest) {
 }
 
 GradientSink* WorkerSession::sink(std::uint32_t samples) {
+  life_.pass_begins();
   const bool may_have_one = config().on_nan == NanPolicy::stop && replica_.reports_gradients();
   GradientSink* const sink = may_have_one ? scheme_->before_backward(replica_, samples) : nullptr;
   if (sink == nullptr) {
@@ -214,6 +217,7 @@ std::optional<Duration> WorkerSession::end(PassResult pass, const DataPosition& 
 }
 
 void WorkerSession::take_replica() {
+  life_.expect_between();
   scheme_->take_replica(
       replica_, {.first = options_.rank == Rank{0}, .barrier = [this] { link_.barrier(); }});
 }
@@ -243,10 +247,12 @@ void WorkerSession::contribute_rest() {
       report_if_complete();
     }
   };
-  if (link_.job_is_complete()) {
-    report_.count(Metric::cancelled_steps, scheme_->discard_pending());
-  } else {
-    act_on_last(scheme_->flush_pending(replica_));
+  life_.leaves();
+  auto* const pending = offered<HasPending>(*scheme_);
+  if (pending && link_.job_is_complete()) {
+    report_.count(Metric::cancelled_steps, pending->discard_pending());
+  } else if (pending) {
+    act_on_last(pending->flush_pending(replica_));
   }
   if (uses_shared_model(config())) {
     await_others();  // the model is complete when every worker has ended
@@ -254,7 +260,7 @@ void WorkerSession::contribute_rest() {
   act_on_last(scheme_->leave(replica_));
   if (options_.program && options_.plan.server_keeps_model()) {
     await_others();
-    scheme_->take_model(replica_);  // the program goes on with it
+    offered<SharesModel>(*scheme_)->take_model(replica_);  // the program goes on with it
   }
 }
 
@@ -298,6 +304,7 @@ StepRequests WorkerSession::requests_after(std::uint32_t samples) {
 }
 
 Outcome WorkerSession::synchronize(const PassResult& pass, const StepRequests& requests) {
+  life_.pass_ends();
   return scheme_->after_backward(replica_, {.samples = pass.samples,
                                             .loss_sum = pass.loss_sum,
                                             .paused = paused_,
@@ -398,7 +405,9 @@ void WorkerSession::act_on(const SyncRound& sync_round) {
   place_is_agreed_ |= place_ && sync_round.agreed.place == place_;
   elsewhere_ = sync_round.elsewhere;
   report_.progress(progress_, epoch());
-  report_.aggregate(scheme_->aggregate());
+  if (const auto* const traffic = offered<ReportsTraffic>(*scheme_)) {
+    report_.aggregate(traffic->aggregate());
+  }
   report_.log({.samples = sync_round.samples, .own = own, .learning_rate = learning_rate_});
   trace_.bytes_sent(report_.bytes_sent());
   const ProgressPolicy::Rules& rules = policy_->rules();

@@ -146,6 +146,7 @@ class WorkerSession {
   void save_all_workers(bool evaluate);
   ModelSnapshot model_with_all_states();
   void restart_all_workers(ModelSnapshot& model);
+  void agree_after_failures();
   States own_states() const;
   ModelSnapshot copy_of_model();
 
@@ -162,6 +163,7 @@ class WorkerSession {
   PacerLink pacer_;
   WorkerSetup setup_;
   const std::unique_ptr<Scheme> scheme_;
+  SchemeLife life_;
   const BatchFeed feed_;
   const Schedule schedule_;
   const std::uint32_t batch_size_;  ///< samples of a whole step of this worker

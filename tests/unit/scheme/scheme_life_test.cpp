@@ -1,0 +1,42 @@
+// Goal:   a scheme is called in the order of its life alone.
+// Method: every call at every point of it.
+#include "scheme/scheme.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/errors.hpp"
+
+namespace syncopate {
+namespace {
+
+TEST(SchemeLife, TakesItsStepsThenLeaves) {
+  SchemeLife life;
+  for (int step = 0; step < 3; ++step) {
+    life.expect_between();
+    life.pass_begins();
+    life.pass_ends();
+    life.pass_ends();  // a step without a pass
+  }
+  life.leaves();
+}
+
+TEST(SchemeLife, LeavesInThePassOfACancelledStep) {
+  SchemeLife life;
+  life.pass_begins();
+  EXPECT_NO_THROW(life.leaves());
+}
+
+TEST(SchemeLife, RefusesWhatHasAnotherPlace) {
+  SchemeLife life;
+  life.pass_begins();
+  EXPECT_THROW(life.pass_begins(), InternalError);
+  EXPECT_THROW(life.expect_between(), InternalError);
+  life.leaves();
+  EXPECT_THROW(life.leaves(), InternalError);
+  EXPECT_THROW(life.pass_begins(), InternalError);
+  EXPECT_THROW(life.pass_ends(), InternalError);
+  EXPECT_THROW(life.expect_between(), InternalError);
+}
+
+}  // namespace
+}  // namespace syncopate
