@@ -1,10 +1,9 @@
 // Goal:   a scheme is called in the order of its life alone.
 // Method: every call at every point of it.
-#include "scheme/scheme.hpp"
-
 #include <gtest/gtest.h>
 
 #include "base/errors.hpp"
+#include "scheme/scheme.hpp"
 
 namespace syncopate {
 namespace {
