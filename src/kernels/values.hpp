@@ -81,11 +81,13 @@ class Values {
   Values(void* data, ValueType type, std::size_t count, DeviceId device = {})
       : data_(static_cast<std::byte*>(data)), count_(count), type_(type), device_(device) {}
 
-  // Values in the host's memory. Implicit: a function that takes any values takes these.
+  // Values in the host's memory.
+  // NOLINTBEGIN(google-explicit-constructor): a function that takes any values takes these
   template <OfValueType Value>
   Values(std::span<Value> values) : Values(values.data(), type_of<Value>, values.size()) {}
   template <OfValueType Value>
   Values(std::vector<Value>& values) : Values(std::span(values)) {}
+  // NOLINTEND(google-explicit-constructor)
 
   ValueType type() const { return type_; }
   const DeviceId& device() const { return device_; }

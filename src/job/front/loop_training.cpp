@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "job/front/program_worker.hpp"
 #include "job/launch/loop_config.hpp"
-#include "kernels/reduce.hpp"
 #include "optim/update_rule.hpp"
 #include "scheme/scheme_options.hpp"
 #include "scheme/scheme_spec.hpp"
@@ -122,23 +122,21 @@ LoopTraining::LoopTraining(const LoopJob& job, std::unique_ptr<ProgramReplica> r
   replica->attach({.learning_rate = config.learning_rate.value(), .overlaps = overlaps_});
   job_->waits()->loop_is_here();
   if (job_->is_alone()) {
-    schedule_.emplace(schedule_of(config));
-    finite_.emplace(Rank{job_->rank()}, config.on_nan);
-    replica_ = std::move(replica);
-  } else {
-    const wire::Training training = job_->node().define(definition);
-    worker_.emplace(
-        job_->node(), std::move(replica),
-        ProgramWorker::Options{.config = config,
-                               .model = definition.model,
-                               .training = training,
-                               .rank = Rank{job_->rank()},
-                               .loop = {.waits = job_->waits(), .on_round = options.on_round}});
+    worker_ = lone_worker(std::move(replica), config, sizes_.samples);
+    return;
   }
+  const wire::Training training = job_->node().define(definition);
+  worker_ = std::make_unique<ProgramWorker>(
+      job_->node(), std::move(replica),
+      ProgramWorker::Options{.config = config,
+                             .model = definition.model,
+                             .training = training,
+                             .rank = Rank{job_->rank()},
+                             .loop = {.waits = job_->waits(), .on_round = options.on_round}});
 }
 
 LoopTraining::~LoopTraining() {
-  if (!worker_) {
+  if (job_->is_alone()) {
     return;
   }
   try {
@@ -155,9 +153,7 @@ void LoopTraining::begin_pass(std::uint32_t samples) {
     throw ConfigError("the pass of this step has begun: take the step before the next one");
   }
   pass_ = samples;
-  if (worker_) {
-    worker_->begin_pass(samples);
-  }
+  worker_->begin_pass(samples);
 }
 
 void LoopTraining::gradients_ready(std::size_t first, std::size_t count) {
@@ -165,9 +161,7 @@ void LoopTraining::gradients_ready(std::size_t first, std::size_t count) {
   if (!pass_) {
     throw ConfigError("a gradient is ready before its pass has begun");
   }
-  if (worker_) {
-    worker_->ready(first, first + count);
-  }
+  worker_->ready(first, first + count);
 }
 
 void LoopTraining::step(std::uint32_t samples) {
@@ -185,11 +179,8 @@ void LoopTraining::step(std::uint32_t samples) {
 void LoopTraining::step_alone(std::uint32_t samples, bool finite) {
   const LoopJob::Member::Use use(*job_);
   expect_unfinished();
-  if (worker_) {
-    throw ConfigError("a step alone in a job of other processes, which look at the gradient");
-  }
   pass_.reset();
-  take_alone(samples, finite);
+  worker_->step_alone(samples, finite);
 }
 
 void LoopTraining::take_replica() {
@@ -198,9 +189,7 @@ void LoopTraining::take_replica() {
   if (pass_) {
     throw ConfigError("the pass of a step has begun: set the replica before, or after the step");
   }
-  if (worker_) {
-    worker_->take_replica();
-  }
+  worker_->take_replica();
 }
 
 void LoopTraining::align(const std::string& place) {
@@ -209,11 +198,9 @@ void LoopTraining::align(const std::string& place) {
   if (pass_) {
     throw ConfigError("the pass of a step has begun: align before it, or after the step");
   }
-  if (worker_) {
-    const ProgramWaits::Operation operation(*job_->waits(), [&] { return place; });
-    const ProgramWaits::Wait wait(job_->waits().get());
-    worker_->align(place);
-  }
+  const ProgramWaits::Operation operation(*job_->waits(), [&] { return place; });
+  const ProgramWaits::Wait wait(job_->waits().get());
+  worker_->align(place);
 }
 
 void LoopTraining::use_settings(const StepSettings& settings) {
@@ -229,7 +216,7 @@ void LoopTraining::has_gradients(const std::uint8_t* flags) {
 }
 
 void LoopTraining::abandon(const std::string& reason) {
-  if (worker_ && is_of_this_process()) {
+  if (is_of_this_process()) {
     worker_->abandon(reason);
   }
 }
@@ -250,9 +237,7 @@ void LoopTraining::end_loop() {
   }
   finished_ = true;
   job_->waits()->loop_ends();
-  if (worker_) {
-    worker_->finish();
-  }
+  worker_->finish();
 }
 
 void LoopTraining::expect_unfinished() const {
@@ -263,30 +248,7 @@ void LoopTraining::expect_unfinished() const {
 
 void LoopTraining::take(std::uint32_t samples) {
   pass_.reset();
-  if (worker_) {
-    worker_->step(samples, settings_, gradients_);
-  } else {
-    take_alone(samples, has_finite_gradient());
-  }
-}
-
-/// As a worker of a job does, but for a model elsewhere, whose gradient stays there.
-bool LoopTraining::has_finite_gradient() {
-  return !replica_->is_in_host_memory() || all_finite(replica_->view(ReplicaVector::grads));
-}
-
-void LoopTraining::take_alone(std::uint32_t samples, bool finite) {
-  if (samples == 0) {
-    return;  // its gradient weighs nothing, as in a job in which no worker has samples
-  }
-  ++steps_;
-  if (!finite_->admit(finite, steps_, /*loss=*/{})) {
-    return;
-  }
-  const auto epochs = static_cast<double>(samples_) / static_cast<double>(sizes_.samples);
-  replica_->set_learning_rate(schedule_->rate(epochs));
-  replica_->local_step();
-  samples_ += samples;
+  worker_->step(samples, settings_, gradients_);
 }
 
 }  // namespace syncopate

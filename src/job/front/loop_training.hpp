@@ -10,9 +10,7 @@
 
 #include "job/front/loop_job.hpp"
 #include "job/front/loop_member.hpp"
-#include "job/front/program_worker.hpp"
-#include "optim/schedule.hpp"
-#include "train/gradient_check.hpp"
+#include "job/front/loop_worker.hpp"
 #include "train/program_replica.hpp"
 
 namespace syncopate {
@@ -112,8 +110,6 @@ class LoopTraining {
   void expect_unfinished() const;
   void end_loop();
   void take(std::uint32_t samples);
-  void take_alone(std::uint32_t samples, bool finite);
-  bool has_finite_gradient();
 
   std::shared_ptr<LoopJob::Member> job_;
   const ShareSizes sizes_;
@@ -122,15 +118,10 @@ class LoopTraining {
   bool shares_gradients_ = false;
   bool overlaps_ = false;
   bool finished_ = false;
-  std::optional<std::uint32_t> pass_;    ///< the samples with which one has begun
-  StepSettings settings_;                ///< of the program's optimizer
-  GradientSet gradients_;                ///< of the next step
-  std::optional<ProgramWorker> worker_;  ///< empty in a job of one process, which has what follows
-  std::unique_ptr<ProgramReplica> replica_;
-  std::optional<Schedule> schedule_;
-  std::optional<GradientCheck> finite_;
-  std::uint64_t steps_ = 0;
-  std::uint64_t samples_ = 0;  ///< trained on
+  std::optional<std::uint32_t> pass_;  ///< the samples with which one has begun
+  StepSettings settings_;              ///< of the program's optimizer
+  GradientSet gradients_;              ///< of the next step
+  std::unique_ptr<LoopWorker> worker_;
 };
 
 }  // namespace syncopate

@@ -88,6 +88,10 @@ void ProgramWorker::step(std::uint32_t samples, const StepSettings& settings,
   });
 }
 
+void ProgramWorker::step_alone(std::uint32_t /*samples*/, bool /*finite*/) {
+  throw ConfigError("a step alone in a job of other processes, which look at the gradient");
+}
+
 void ProgramWorker::align(const std::string& place) {
   run([&] {
     session_->align(place);

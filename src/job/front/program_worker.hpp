@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/mutex.hpp"
+#include "job/front/loop_worker.hpp"
 #include "job/program/program_node.hpp"
 #include "train/program_replica.hpp"
 #include "train/worker_session.hpp"
@@ -17,11 +18,10 @@ namespace syncopate {
 /// A program as a worker of a training: joins it, and drives the worker's session on the thread of
 /// the program's loop.
 ///
-/// Thread:  one at a time; `abandon` any.
 /// Errors:  of all calls: the error that ended the job, in every call from then on. Cancelled if
 ///          the user has ended the job, and if the program is interrupted while a call waits
 ///          (`interruption`), which ends the job.
-class ProgramWorker {
+class ProgramWorker final : public LoopWorker {
  public:
   struct Options {
     const TrainConfig& config;
@@ -35,27 +35,19 @@ class ProgramWorker {
   /// have joined: `replica` then has the parameters for the first step.
   ProgramWorker(ProgramNode& node, std::unique_ptr<ProgramReplica> replica, const Options& options);
   /// Ends the worker by an error, unless it has ended.
-  ~ProgramWorker();
+  ~ProgramWorker() override;
   ProgramWorker(const ProgramWorker&) = delete;
   ProgramWorker& operator=(const ProgramWorker&) = delete;
 
-  /// The backward pass of a step of `samples` samples begins. At most once a step.
-  void begin_pass(std::uint32_t samples);
-  /// Values [begin, end) of the gradient are final; after `begin_pass`. Errors: also ConfigError
-  /// for values that were reported before.
-  void ready(std::size_t begin, std::size_t end);
-  /// The replica holds the gradient of `samples` samples, those of the pass if it has begun.
-  /// Returns when it holds the parameters for the next step.
-  void step(std::uint32_t samples, const StepSettings& settings, const GradientSet& gradients);
-  /// Between two steps: as `WorkerSession::align`.
-  void align(const std::string& place);
-  /// Between two steps: the programs of all workers have given their replicas the same values.
-  void take_replica();
-  /// No step follows. Waits for the loops of all workers; then the replica holds the job's model.
-  void finish();
-  /// The program ends its loop by an error, which ends the job for all workers. The first reason
-  /// counts.
-  void abandon(const std::string& reason);
+  void begin_pass(std::uint32_t samples) override;
+  void ready(std::size_t begin, std::size_t end) override;
+  void step(std::uint32_t samples, const StepSettings& settings,
+            const GradientSet& gradients) override;
+  void step_alone(std::uint32_t samples, bool finite) override;
+  void align(const std::string& place) override;
+  void take_replica() override;
+  void finish() override;
+  void abandon(const std::string& reason) override;
 
  private:
   /// Runs a call of the session; its error ends this worker.
