@@ -113,7 +113,7 @@ std::optional<double> seconds_of_two_level(const CostModel& model, double bytes)
   for (const std::uint32_t host : model.hosts()) {
     most = std::max(most, ++ranks[host]);
   }
-  const int steps = std::bit_width(most - 1);
+  const auto steps = static_cast<double>(std::bit_width(most - 1));
   const CostModel leaders = model.among_leaders();
   return steps * (2 * model.links().within.seconds(bytes) + model.adding(bytes)) +
          leaders.seconds(leaders.cheapest(bytes), bytes).value();
