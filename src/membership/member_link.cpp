@@ -406,13 +406,14 @@ void MemberLink::receive() {
       handle(wire::decode_from_coordinator(message.payload));
     }
   } catch (const PeerLost&) {
-    const bool expected = [this] {
+    std::string lost;
+    {
       const MutexLock lock(mutex_);
-      return leaving_;
-    }();
-    if (!expected) {
+      lost = leaving_ ? "" : coordinator_;
+    }
+    if (!lost.empty()) {
       end_job(std::make_exception_ptr(
-          PeerLost(coordinator_node, "the coordinator died, so this job cannot go on")));
+          PeerLost(coordinator_node, lost + " died, so this job cannot go on")));
     }
   } catch (const std::exception&) {
     end_job(std::current_exception());
@@ -476,6 +477,11 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
   if (message.has_stop()) {
     stop_requested_->notify();
   }
+}
+
+void MemberLink::name_coordinator(std::string name) {
+  const MutexLock lock(mutex_);
+  coordinator_ = std::move(name);
 }
 
 void MemberLink::on(wire::FromCoordinator::BodyCase kind, Handler handler) {

@@ -50,6 +50,8 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   /// Begins to receive, for handlers of what the coordinator sends before this member joins. `join`
   /// does so itself.
   void listen();
+  /// What the error calls it if it dies: "the coordinator (a thread of worker 0, pid 4711 on c3)".
+  void name_coordinator(std::string name) EXCLUDES(mutex_);
   /// The join of a member that listens already.
   void set_join(wire::Join join) { options_.join = std::move(join); }
   /// Joins the job, waits for all members, and introduces them to the transport.
@@ -189,6 +191,7 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   std::uint64_t reports_ GUARDED_BY(mutex_) = 0;                  ///< of waits, so far
   std::map<std::uint64_t, std::shared_ptr<WaitReport>> unanswered_ GUARDED_BY(mutex_);
   bool leaving_ GUARDED_BY(mutex_) = false;
+  std::string coordinator_ GUARDED_BY(mutex_) = "the coordinator";
 
   std::unique_ptr<Event> changed_;        // something arrived for the owner
   std::unique_ptr<Event> heartbeat_now_;  // ends the pause between heartbeats

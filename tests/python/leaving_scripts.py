@@ -47,6 +47,17 @@ def one_after_the_other(scheme, how):
     say(rank=rank, after=after)
 
 
+def host_dies():
+    """Worker 0, which hosts the job, dies while the other one waits for it."""
+    try:
+        job = syncopate.init()  # in which the other one may still be
+        if job.rank == 0:
+            os._exit(5)
+        job.barrier()
+    except syncopate.Error as error:
+        say(lost=str(error))
+
+
 def with_open_group(run_folder):
     """Worker 0, which hosts the job, leaves before worker 1 while a group is open."""
     job = syncopate.init(scheme="local-sgd", options={"run-dir": run_folder, "trace": "steps"})

@@ -23,6 +23,17 @@ class Leaving(ScriptTest):
                            *arguments])
         return self.facts(done)
 
+    def by_hand(self, *words):
+        """Starts two workers with the variables of torch.distributed."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1])}
+        ranks = [subprocess.Popen([*self.python, SCRIPTS, *words], cwd=self.folder, text=True,
+                                  env={**os.environ, **variables, "RANK": str(rank)}, stdout=subprocess.PIPE)
+                 for rank in range(2)]
+        self.addCleanup(lambda: [rank.kill() for rank in ranks])
+        return ranks
+
     def test_one_job_after_the_other_leaves_nothing_open(self):
         for scheme in ("ssgd", "esync"):
             for how in ("leave", "drop"):
@@ -40,19 +51,19 @@ class Leaving(ScriptTest):
 
     def test_the_host_of_a_job_stays_until_the_others_have_left_and_its_record_is_complete(self):
         run_folder = pathlib.Path(self.folder, "run")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            variables = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1])}
-        ranks = [subprocess.Popen([*self.python, SCRIPTS, "with_open_group", run_folder], cwd=self.folder, text=True,
-                                  env={**os.environ, **variables, "RANK": str(rank)}, stdout=subprocess.PIPE)
-                 for rank in range(2)]
-        self.addCleanup(lambda: [rank.kill() for rank in ranks])
+        ranks = self.by_hand("with_open_group", run_folder)
         said = [json.loads(rank.communicate(timeout=LIMIT)[0]) for rank in ranks]
         self.assertEqual([rank.returncode for rank in ranks], [0, 0])
         self.assertRegex(said[1]["lost"], r"worker 0 \(pid \d+ on \S+\) has left the job or ended")
         files = {path.name for path in run_folder.iterdir()}
         self.assertLessEqual({"summary.json", "trace.json.gz"}, files)
         self.assertEqual([name for name in files if name.endswith(".tmp") or name == "run.lock"], [])
+
+    def test_the_others_learn_which_worker_the_host_was_that_has_died(self):
+        ranks = self.by_hand("host_dies")
+        said = [rank.communicate(timeout=LIMIT)[0] for rank in ranks]
+        self.assertEqual([rank.returncode for rank in ranks], [5, 0])
+        self.assertRegex(json.loads(said[1])["lost"], r"worker 0[ ,(].*pid \d+ on ")
 
     def test_what_is_under_way_in_a_group_that_nobody_keeps_ends_as_ever(self):
         for facts in self.launch("dropped_group"):

@@ -198,7 +198,7 @@ def _has_returned(frame):
 def exit_report(error):
     """Describes in one line an exception by which a script has left its loop."""
     if not isinstance(error, SystemExit):
-        text = f"the script left its loop by {type(error).__name__}: {error}"
+        text = f"the script left its loop by {type(error).__name__}" + (f": {error}" if str(error) else "")
     elif isinstance(error.code, int):
         text = f"the script has ended with exit status {error.code}"
     else:

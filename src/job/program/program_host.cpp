@@ -27,11 +27,11 @@ constexpr Duration time_to_leave = std::chrono::seconds(5);
 constexpr Duration time_to_come = std::chrono::seconds(5);
 
 ConfigError joined_already(std::uint32_t rank) {
-  return ConfigError(
-      fmt::format("worker {} has joined already: a program is in one job at a time; leave it, by "
-                  "the end of its scope, before the next syncopate::init; a program that a worker "
-                  "starts is not in the job: start it without the variables SYNCOPATE_*",
-                  rank));
+  return ConfigError(fmt::format(
+      "worker {} has joined already: a program is in one job at a time; leave it before "
+      "the next init, by job.leave() or, in C++, the end of its scope; a program that a "
+      "worker starts is not in the job: start it without the variables SYNCOPATE_*",
+      rank));
 }
 
 }  // namespace
@@ -288,7 +288,8 @@ void ProgramHost::introduce_all() {
     view.members.push_back(programs_.at(node).who);
   }
   wire::FromCoordinator message;
-  *message.mutable_programs() = to_wire(view);
+  *message.mutable_programs()->mutable_view() = to_wire(view);
+  message.mutable_programs()->set_coordinator(options_.name);
   send_to_all(message);
 }
 

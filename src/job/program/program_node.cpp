@@ -10,6 +10,7 @@
 #include "base/errors.hpp"
 #include "base/interruption.hpp"
 #include "base/machine.hpp"
+#include "base/printable.hpp"
 #include "collective/basic_collectives.hpp"
 #include "config/option_values.hpp"
 #include "transport/transport_registry.hpp"
@@ -91,7 +92,9 @@ ProgramNode::ProgramNode(const ProgramLaunch& launch, TransportKind transport, D
   }
   link_.listen();
   link_.send(hello_of(launch, world_.transport()));
-  const View view = await([this]() REQUIRES(mutex_) { return view_; });
+  const wire::Programs known = await([this]() REQUIRES(mutex_) { return programs_known_; });
+  link_.name_coordinator(printable(known.coordinator()));
+  const View view = from_wire(known.view());
   if (view.members.size() != launch.size) {
     throw ProtocolError("the coordinator did not say where the other programs are");
   }
@@ -124,7 +127,7 @@ void ProgramNode::receive(const wire::FromCoordinator& message) {
   {
     const MutexLock lock(mutex_);
     switch (message.body_case()) {
-      case wire::FromCoordinator::kPrograms: view_ = from_wire(message.programs()); break;
+      case wire::FromCoordinator::kPrograms: programs_known_ = message.programs(); break;
       case wire::FromCoordinator::kTraining: training_ = message.training(); break;
       case wire::FromCoordinator::kLease: leases_.push_back(message.lease()); break;
       case wire::FromCoordinator::kAbort: aborted_ = true; break;
