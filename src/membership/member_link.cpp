@@ -137,11 +137,6 @@ std::optional<double> MemberLink::speed_share() const {
   return state_.speed_share();
 }
 
-std::exception_ptr MemberLink::ended() const {
-  const MutexLock lock(mutex_);
-  return state_.ended();
-}
-
 void MemberLink::check() const {
   if (const auto why = ended()) {
     std::rethrow_exception(why);
@@ -406,14 +401,9 @@ void MemberLink::receive() {
       handle(wire::decode_from_coordinator(message.payload));
     }
   } catch (const PeerLost&) {
-    std::string lost;
-    {
-      const MutexLock lock(mutex_);
-      lost = leaving_ ? "" : coordinator_;
-    }
-    if (!lost.empty()) {
+    if (const auto who = unexpected_loss()) {
       end_job(std::make_exception_ptr(
-          PeerLost(coordinator_node, lost + " died, so this job cannot go on")));
+          PeerLost(coordinator_node, *who + " died, so this job cannot go on")));
     }
   } catch (const std::exception&) {
     end_job(std::current_exception());
@@ -477,11 +467,6 @@ void MemberLink::handle(const wire::FromCoordinator& message) {
   if (message.has_stop()) {
     stop_requested_->notify();
   }
-}
-
-void MemberLink::name_coordinator(std::string name) {
-  const MutexLock lock(mutex_);
-  coordinator_ = std::move(name);
 }
 
 void MemberLink::on(wire::FromCoordinator::BodyCase kind, Handler handler) {

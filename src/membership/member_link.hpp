@@ -51,7 +51,10 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   /// does so itself.
   void listen();
   /// What the error calls it if it dies: "the coordinator (a thread of worker 0, pid 4711 on c3)".
-  void name_coordinator(std::string name) EXCLUDES(mutex_);
+  void name_coordinator(std::string name) {
+    const MutexLock lock(mutex_);
+    coordinator_ = std::move(name);
+  }
   /// The join of a member that listens already.
   void set_join(wire::Join join) { options_.join = std::move(join); }
   /// Joins the job, waits for all members, and introduces them to the transport.
@@ -91,7 +94,10 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   /// This worker's share of the speed of all, as the pacer expects it; empty if it is not known.
   std::optional<double> speed_share() const;
   /// The error that ended the job; null while it goes on. Thread: any.
-  std::exception_ptr ended() const;
+  std::exception_ptr ended() const {
+    const MutexLock lock(mutex_);
+    return state_.ended();
+  }
   /// Throws the error that ended the job, if one has. A task that continues after TimedOut or
   /// PeerLost has to call it: once the job has ended, every blocking call throws such an error.
   void check() const;
@@ -158,6 +164,11 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   bool is_answered(const WaitReport& report) const;
   void extend(const wire::MoreTime& answer) REQUIRES(mutex_);
   void end_job(const std::exception_ptr& why);
+  /// The coordinator that is lost; empty if its end was expected.
+  std::optional<std::string> unexpected_loss() const {
+    const MutexLock lock(mutex_);
+    return leaving_ ? std::nullopt : std::optional(coordinator_);
+  }
   std::uint64_t arrive(const wire::Arrived& arrived = {});
   void expect_end();
   void end_tasks();

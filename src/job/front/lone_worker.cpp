@@ -8,7 +8,7 @@
 namespace syncopate {
 namespace {
 
-/// There is nobody to wait for, or to tell.
+/// There is nobody to wait for, or to notify.
 class LoneWorker final : public LoopWorker {
  public:
   LoneWorker(std::unique_ptr<ProgramReplica> replica, const TrainConfig& config,
