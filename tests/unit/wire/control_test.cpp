@@ -50,7 +50,8 @@ void fill_field(Message& message, const FieldDescriptor& field, int& next) {
     case FieldDescriptor::CPPTYPE_BOOL: return reflection.SetBool(&message, &field, true);
     case FieldDescriptor::CPPTYPE_ENUM: return reflection.SetEnumValue(&message, &field, 1);
     case FieldDescriptor::CPPTYPE_UINT64:
-      return reflection.SetUInt64(&message, &field, (std::uint64_t{1} << 40) + value);
+      return repeated ? reflection.AddUInt64(&message, &field, (std::uint64_t{1} << 40) + value)
+                      : reflection.SetUInt64(&message, &field, (std::uint64_t{1} << 40) + value);
     case FieldDescriptor::CPPTYPE_INT64:
       return reflection.SetInt64(&message, &field, (std::int64_t{1} << 41) + value);
     case FieldDescriptor::CPPTYPE_UINT32:
