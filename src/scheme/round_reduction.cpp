@@ -50,6 +50,9 @@ class ServerReduction final : public RoundReduction {
 }  // namespace
 
 void reduce_others(Allreduce& allreduce, const WeighedValues& mine) {
+  if (mine.values.control.empty() && mine.values.buffers.empty()) {
+    return;
+  }
   const std::array<Allreduce::Weighted, 2> others{
       {{.values = mine.values.control, .weight = mine.weight},
        {.values = mine.values.buffers, .weight = mine.weight}}};
