@@ -64,7 +64,7 @@ Duration Allreduce::means(std::span<const Weighted> vectors, double total_weight
   }
   const TimePoint begun = group_.world().now();
   for (const Weighted& vector : vectors) {
-    prepare(vector);
+    prepare(vector.values.size_bytes(), is_compressed(vector));
   }
   const Duration preparing = group_.world().now() - begun;
   for (const Weighted& vector : vectors) {
@@ -99,10 +99,6 @@ void Allreduce::commit() {
 CompressionStats Allreduce::compression() const {
   const MutexLock lock(mutex_);
   return compression_stats_;
-}
-
-void Allreduce::prepare(const Weighted& vector) {
-  prepare(vector.values.size_bytes(), is_compressed(vector));
 }
 
 void Allreduce::prepare(std::size_t bytes, bool compressed) {

@@ -55,8 +55,8 @@ class Allreduce {
 
   /// Replaces each vector by its mean over all ranks: Σ weight_r · values_r / `total_weight`, where
   /// `total_weight` is Σ weight_r, which all ranks know. A rank of weight 0 contributes nothing,
-  /// whatever its values are. In a group of one the values do not change. Returns the time that
-  /// passed before anything was reduced: see `prepare`.
+  /// whatever its values are. In a group of one the values do not change. Returns the time for
+  /// which links were measured, before anything was reduced.
   Duration means(std::span<const Weighted> vectors, double total_weight);
   void mean(const Weighted& vector, double total_weight) { means({&vector, 1}, total_weight); }
 
@@ -66,10 +66,6 @@ class Allreduce {
   /// Called after each mean in a group that may lose members, once it is complete on this rank or
   /// on another.
   void commit();
-
-  /// Measures links where a mean of such a vector needs them, so that the first one takes no longer
-  /// than later ones. A collective.
-  void prepare(const Weighted& vector);
 
   /// True if means that may be lossy are compressed in the group as it is now.
   bool compresses() { return plan().compresses(); }
@@ -84,11 +80,11 @@ class Allreduce {
   void forget_links() { plan_.forget_links(); }
 
   /// The reducer of vectors of this many float32; null in a group of one, and for none. A
-  /// collective, as `prepare` is.
+  /// collective: it measures links where the choice needs them.
   const ReducerSpec* pick(std::size_t values);
 
   /// The cost of means of vectors of this many float32, at least one; compressed if they may be:
-  /// see `AllreducePlan::cost`. The same on every rank. A collective, as `prepare` is.
+  /// see `AllreducePlan::cost`. The same on every rank. A collective, as `pick` is.
   AllreduceCost cost(std::size_t values);
 
   /// The choice for the longest vector so far, and its reason: "ring: 4 ranks, 44.7 MB, links of
@@ -114,7 +110,7 @@ class Allreduce {
   AllreducePlan::Options plan_options_;
   std::optional<CompressedAllreduce> compressed_;
 
-  // Of the group's generation `planned_in_`:
+  // These belong to the group's generation `planned_in_`.
   std::uint32_t planned_in_ = 0;
   AllreducePlan plan_;
   std::map<const ReducerSpec*, std::unique_ptr<Reducer>> made_;

@@ -117,8 +117,10 @@ AllreduceCost AllreducePlan::cost(std::size_t bytes) {
     return usual_in_memory;
   }
   const ReducerSpec& chosen = reducer(bytes);
-  const CostModel model(hosts_,
-                        options_.requested != nullptr ? usual_links : links_.value_or(usual_links));
+  if (!chosen.seconds) {
+    return usual_in_memory;
+  }
+  const CostModel model(hosts_, options_.requested != nullptr ? usual_links : links_.value());
   const auto fixed = model.seconds(chosen, 0);
   const auto all = model.seconds(chosen, static_cast<double>(bytes));
   if (!fixed || !all) {

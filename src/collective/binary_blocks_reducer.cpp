@@ -188,7 +188,7 @@ class BlocksPass {
   Sends sends_;
 };
 
-/// Of a power of two of ranks there is one block, which reduces by halves: a butterfly.
+/// One block holds a power of two of ranks, and reduces by halves: a butterfly.
 class BinaryBlocksReducer final : public Reducer {
  public:
   explicit BinaryBlocksReducer(Group& group) : group_(group) {}

@@ -56,7 +56,7 @@ struct ReducerSpec {
   const ReducerSpec* (*stand_in)(std::uint32_t ranks) = nullptr;
   std::string_view ranks = "";      ///< the numbers for which none does: "a power of two"
   std::string_view transport = "";  ///< the only one over which it works; empty: all
-  /// True for the values that it takes; null: float32 in the host's memory alone.
+  /// True for the values that it takes; null: only float32 in the host's memory.
   bool (*takes)(const Values& values) = nullptr;
 
   /// A collective. Null where it cannot serve the group, which is the same on all ranks; only one

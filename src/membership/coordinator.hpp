@@ -66,7 +66,7 @@ class Coordinator {
   struct Options {
     Membership::Options membership;
     std::unique_ptr<ControlHandler> pacing = {};  ///< null: the workers are not paced
-    NodeService* service = nullptr;  ///< null: the node serves this job alone, and closes with it
+    NodeService* service = nullptr;  ///< null: the node serves only this job, and closes with it
     /// The answer to a node that enquires what the job is; the coordinator adds the node's slot.
     wire::JobDescription description = {};
     std::string name = "the coordinator";  ///< "the coordinator (pid 4711 on c3)"

@@ -130,7 +130,7 @@ class Averaging {
   BufferMean buffers_of_all_;
   std::optional<Recovery> recovery_;
   std::uint64_t samples_done_ = 0;  ///< of all workers
-  /// Of the model's values. Last: its task ends before the objects that it uses.
+  /// Reduces the model's values. Last: its task ends before the objects that it uses.
   std::unique_ptr<RoundReduction> reduction_;
 };
 

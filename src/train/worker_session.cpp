@@ -260,7 +260,9 @@ void WorkerSession::contribute_rest() {
   act_on_last(scheme_->leave(replica_));
   if (options_.program && options_.plan.server_keeps_model()) {
     await_others();
-    offered<SharesModel>(*scheme_)->take_model(replica_);  // the program goes on with it
+    if (auto* const shares = offered<SharesModel>(*scheme_)) {
+      shares->take_model(replica_);  // the program goes on with it
+    }
   }
 }
 

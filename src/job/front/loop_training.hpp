@@ -104,6 +104,7 @@ class LoopTraining {
   /// The program leaves its loop by an error, which ends the job for all workers with `reason`.
   void abandon(const std::string& reason);
 
+  /// False in a process that the job's own has forked.
   bool is_of_this_process() const { return job_->is_of_this_process(); }
 
  private:

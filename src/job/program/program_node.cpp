@@ -92,7 +92,7 @@ ProgramNode::ProgramNode(const ProgramLaunch& launch, TransportKind transport, D
   }
   link_.listen();
   link_.send(hello_of(launch, world_.transport()));
-  const wire::Programs known = await([this]() REQUIRES(mutex_) { return programs_known_; });
+  const wire::Programs known = await([this]() REQUIRES(mutex_) { return introduction_; });
   link_.name_coordinator(printable(known.coordinator()));
   const View view = from_wire(known.view());
   if (view.members.size() != launch.size) {
@@ -127,7 +127,7 @@ void ProgramNode::receive(const wire::FromCoordinator& message) {
   {
     const MutexLock lock(mutex_);
     switch (message.body_case()) {
-      case wire::FromCoordinator::kPrograms: programs_known_ = message.programs(); break;
+      case wire::FromCoordinator::kPrograms: introduction_ = message.programs(); break;
       case wire::FromCoordinator::kTraining: training_ = message.training(); break;
       case wire::FromCoordinator::kLease: leases_.push_back(message.lease()); break;
       case wire::FromCoordinator::kAbort: aborted_ = true; break;

@@ -80,7 +80,7 @@ class ProgramNode {
 
   Mutex mutex_;
   std::condition_variable changed_;
-  std::optional<wire::Programs> programs_known_ GUARDED_BY(mutex_);
+  std::optional<wire::Programs> introduction_ GUARDED_BY(mutex_);
   std::optional<wire::Training> training_ GUARDED_BY(mutex_);
   std::list<wire::Lease> leases_ GUARDED_BY(mutex_);  ///< that no thread has taken yet
   bool aborted_ GUARDED_BY(mutex_) = false;           ///< the coordinator has ended the job

@@ -1,4 +1,4 @@
-// Goal:   a scheme is called in the order of its life alone.
+// Goal:   a scheme is called only in the order of its life.
 // Method: every call at every point of it.
 #include <gtest/gtest.h>
 
