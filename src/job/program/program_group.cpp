@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/errors.hpp"
 #include "base/interruption.hpp"
+#include "collective/basic_collectives.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
@@ -72,6 +74,19 @@ auto ProgramGroup::naming_workers(const Body& body) const {
     throw PeerLost(error.peer(), fmt::format("worker {} has left the job or ended: {}",
                                              name_of(group_.rank_in_job(*rank)), error.what()));
   }
+}
+
+void ProgramGroup::meet() {
+  naming_workers([this] { barrier(group_); });
+}
+
+std::uint32_t ProgramGroup::largest(std::uint32_t number) {
+  std::vector<std::uint32_t> numbers(size());
+  naming_workers([&] {
+    allgather(group_, std::as_bytes(std::span(&number, 1)),
+              std::as_writable_bytes(std::span(numbers)));
+  });
+  return *std::ranges::max_element(numbers);
 }
 
 void ProgramGroup::run(const CollectiveCall& call,

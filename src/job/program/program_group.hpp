@@ -33,6 +33,12 @@ class ProgramGroup {
   std::uint32_t size() const { return group_.size(); }
   Rank rank() const { return group_.rank(); }
 
+  /// Before the first collective: connects each member to others, whose loss it cannot notice
+  /// otherwise. Errors: PeerLost names the worker.
+  void meet();
+  /// The largest of the members' numbers. Errors: PeerLost names the worker.
+  std::uint32_t largest(std::uint32_t number);
+
   Group& group() { return group_; }
   Allreduce& allreduce() { return allreduce_; }
   /// Runs a collective. Errors: PeerLost names the worker, not the node; ConfigError, where another

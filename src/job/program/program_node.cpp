@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -11,7 +10,6 @@
 #include "base/interruption.hpp"
 #include "base/machine.hpp"
 #include "base/printable.hpp"
-#include "collective/basic_collectives.hpp"
 #include "config/option_values.hpp"
 #include "transport/transport_registry.hpp"
 
@@ -110,8 +108,7 @@ ProgramNode::ProgramNode(const ProgramLaunch& launch, TransportKind transport, D
                .number = of_everyone};
   processes_ = processes_in(view);
   everyone_ = std::make_unique<ProgramGroup>(world_, programs_, processes_);
-  // A node that has never been connected to another cannot notice its loss.
-  barrier(everyone_->group());
+  everyone_->meet();
 }
 
 ProgramNode::~ProgramNode() {
@@ -155,12 +152,8 @@ std::unique_ptr<ProgramGroup> ProgramNode::open_group(const std::vector<Rank>& r
 /// A number that no member has given to another group.
 std::uint32_t ProgramNode::agreed_number(Group::Options members) {
   members.number = of_agreement;
-  members.poll = interruption::throw_if_requested;
-  Group group(world_, std::move(members));
-  std::vector<std::uint32_t> numbers(group.size());
-  allgather(group, std::as_bytes(std::span(&next_group_, 1)),
-            std::as_writable_bytes(std::span(numbers)));
-  const std::uint32_t number = *std::ranges::max_element(numbers);
+  const std::uint32_t number =
+      ProgramGroup(world_, std::move(members), processes_).largest(next_group_);
   next_group_ = number + 1;
   return number;
 }

@@ -20,6 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::AllOf;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -131,6 +132,26 @@ std::string receipt_of(ProgramGroup& group) {
   } catch (const Error& error) {
     return error.what();
   }
+}
+
+std::string error_of(const std::function<void()>& body) {
+  try {
+    body();
+    return "done";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(ProgramGroup, NamesTheWorkerThatHasLeftBeforeTheFirstCollective) {
+  const auto said = said_by_all(2, [](ProgramGroup& group) {
+    if (group.rank() == Rank{1}) {
+      return Said{};
+    }
+    group.group().world().sleep_for(500ms);
+    return Said{error_of([&] { group.meet(); }), error_of([&] { group.largest(1); })};
+  });
+  EXPECT_THAT(said[0], Each(HasSubstr("worker 1 has left the job or ended")));
 }
 
 TEST(ProgramGroup, ReceivesFromAnyMemberThatIsLeft) {
