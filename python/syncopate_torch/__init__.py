@@ -29,7 +29,7 @@ from syncopate_torch.distributed.rendezvous import init
 from syncopate_torch.training.job import Job
 from syncopate_torch.training.optimizer import DistributedOptimizer
 from syncopate_torch.training.samples import IndexSampler, ShareLoader, ShareSampler
-from syncopate_torch.training.schedules import SampleScheduler
+from syncopate_torch.training.torch_optimizers import SampleScheduler
 from syncopate_torch.training.summary import Summary
 
 __all__ = ["Cancelled", "ConfigError", "DataError", "DistributedOptimizer", "Error", "Group", "IndexSampler", "InternalError", "Job",

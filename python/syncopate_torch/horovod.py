@@ -18,14 +18,13 @@ import time
 import torch
 
 from syncopate_torch.core import library
-from syncopate_torch.core.arguments import MOST_64, expect_rows, expect_tensor, whole
+from syncopate_torch.core.arguments import MOST_64, expect_rows, expect_tensor, pickled, unpickled, whole
 from syncopate_torch.core.errors import ConfigError, Error
 from syncopate_torch.core.group import Work, host_values, say, say_type
 from syncopate_torch.core.launch import expect_effect
-from syncopate_torch.core.objects import pickled, unpickled
-from syncopate_torch.integrations.horovod_optimizer import (announce_allreduce, contribute_nothing, expect_names,
-                                                            has_ended_one, make_distributed)
-from syncopate_torch.integrations.horovod_sets import Everyone, NamesUnderWay, OpenSets, ProcessSet, SameName, number_of
+from syncopate_torch.integrations.horovod_parts import (Everyone, NamesUnderWay, OpenSets, ProcessSet, SameName,
+                                                        announce_allreduce, contribute_nothing, expect_names,
+                                                        has_ended_one, make_distributed, number_of)
 from syncopate_torch.distributed import rendezvous
 from syncopate_torch.training.batch_norm import forward_of, with_gradient
 from syncopate_torch.training.torch_optimizers import expect_whole_steps

@@ -4,7 +4,7 @@ from typing import Any, Callable, ContextManager, Iterable, Mapping, Optional, P
 import torch
 
 from syncopate_torch.core.errors import ConfigError as ConfigError, Error as Error
-from syncopate_torch.integrations.horovod_sets import ProcessSet as ProcessSet
+from syncopate_torch.integrations.horovod_parts import ProcessSet as ProcessSet
 
 _Splits = Union[Sequence[int], torch.Tensor, None]
 

@@ -13,7 +13,7 @@ import torch
 
 from syncopate_torch.core.errors import ConfigError
 from syncopate_torch.core.group import host_values
-from syncopate_torch.core.objects import shared_object
+from syncopate_torch.core.arguments import shared_object
 from syncopate_torch.integrations.lightning_package import (BaseFinetuning, BatchSizeFinder, FirstCallback,
                                                             LearningRateFinder, ModelCheckpoint, ParallelStrategy,
                                                             Stepper, StochasticWeightAveraging, SyncopateEnvironment,
@@ -22,7 +22,7 @@ from syncopate_torch.integrations.loaders import (has_length, order_of_the_job, 
                                                   resume_order, training_loader)
 from syncopate_torch.distributed.rendezvous import init
 from syncopate_torch.training.optimizer import DistributedOptimizer
-from syncopate_torch.training.scheme import scheme_of
+from syncopate_torch.training.replica import scheme_of
 from syncopate_torch.training.torch_optimizers import expect_whole_steps
 
 

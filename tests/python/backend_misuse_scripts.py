@@ -7,7 +7,7 @@ import syncopate_torch
 import torch
 from backend_scripts import say, small_network
 from calls import run_calls
-from syncopate_torch.distributed import futures
+from syncopate_torch.distributed import works
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
@@ -140,7 +140,7 @@ def end(group):
 def callback_after_the_end():
     """A callback runs longer than the end of its group waits for it, and then calls a collective."""
     dist.init_process_group("syncopate")
-    futures._LONGEST_END = 0.01
+    works._LONGEST_END = 0.01
     rank, group = dist.get_rank(), dist.group.WORLD
     has_ended, messages = threading.Event(), []
 

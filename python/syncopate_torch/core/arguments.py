@@ -1,14 +1,17 @@
-"""Checks arguments of a script before the library gets them.
+"""Checks arguments of a script before the library gets them, and turns objects into bytes for other workers.
 
 ctypes truncates integers that are out of range, and the library takes addresses and lengths: it would read or write
 beyond the end of a tensor that is too small.
 """
+import ctypes
 import math
 import operator
+import pickle
 
 import torch
 
 from syncopate_torch.core.errors import ConfigError
+
 
 MOST_32, MOST_64 = 2**32 - 1, 2**64 - 1
 
@@ -130,3 +133,58 @@ class Uncopyable:
     def __reduce__(self):
         raise ConfigError(f"a {type(self).__name__} cannot be pickled or copied: it is a part of this worker in its job; save "
                           "the state_dict() of the job, and hand its rank and size to other processes")
+
+
+class _Unpicklable:
+    """Sent instead of an object that cannot be pickled."""
+
+    def __init__(self, reason):
+        self.reason = reason
+
+
+def pickled(obj, rank):
+    """Returns the bytes of an object of worker `rank`, and None. If it cannot be pickled, returns the bytes of the
+    reason, and the `ConfigError` that `unpickled` raises for them, so that no worker waits forever."""
+    try:
+        return _tensor_of(_dumped(obj)), None
+    except Exception as error:  # also from the object's own methods
+        reason = (f"worker {rank} cannot pickle its object of type {type(obj).__name__}: {error}; send plain data, or "
+                  "install cloudpickle for functions and local classes")
+        return _tensor_of(pickle.dumps(_Unpicklable(reason))), ConfigError(reason)
+
+
+def unpickled(content):
+    """Returns the object of these bytes. Errors: ConfigError with the reason if its worker could not pickle it."""
+    obj = pickle.loads(ctypes.string_at(content.data_ptr(), len(content)))
+    if isinstance(obj, _Unpicklable):
+        raise ConfigError(obj.reason)
+    return obj
+
+
+def shared_object(group, obj, root=0):
+    """Sends the object of member `root` to all members and returns it. Errors: ConfigError on all if it cannot be
+    pickled."""
+    content, error = pickled(obj, group.rank) if group.rank == root else (None, None)
+    length = int(group.broadcast(torch.tensor([0 if content is None else len(content)]), root))
+    content = group.broadcast(torch.empty(length, dtype=torch.uint8) if content is None else content, root)
+    if error is not None:
+        raise error
+    return obj if group.rank == root else unpickled(content)
+
+
+def _dumped(obj):
+    """Pickles an object; if pickle fails, uses cloudpickle if installed, which also supports lambdas."""
+    try:
+        return pickle.dumps(obj)
+    except Exception:
+        try:
+            import cloudpickle  # noqa: PLC0415 (optional for scripts)
+        except ImportError:
+            cloudpickle = None
+        if cloudpickle is None:
+            raise
+        return cloudpickle.dumps(obj)
+
+
+def _tensor_of(content):
+    return torch.frombuffer(bytearray(content), dtype=torch.uint8)

@@ -19,10 +19,8 @@ from syncopate_torch.core.group import (bytes_of, divide, host_values, opened_gr
                                         root_among, say, sender_among, type_name, values)
 from syncopate_torch.core.torch_versions import keep_dynamo_out, hidden_from_dynamo
 from syncopate_torch.distributed.devices import backends_of, by_device, group_for, is_known, recorded
-from syncopate_torch.distributed.futures import CallbackThread
+from syncopate_torch.distributed.works import CallbackThread, KeptWorks, Receive, SparseSum, Work, also_plain
 from syncopate_torch.distributed.rendezvous import job_of_group
-from syncopate_torch.distributed.sparse_sum import SparseSum
-from syncopate_torch.distributed.works import KeptWorks, Receive, Work, also_plain
 
 _SUM = distributed.ReduceScatterOptions()
 

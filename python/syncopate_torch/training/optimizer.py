@@ -8,18 +8,14 @@ import weakref
 import torch
 
 from syncopate_torch.core import library
-from syncopate_torch.core.arguments import MOST_32, shown, whole, whole_weight
+from syncopate_torch.core.arguments import MOST_32, shared_object, shown, whole, whole_weight
 from syncopate_torch.core.errors import ConfigError, Error
-from syncopate_torch.core.objects import shared_object
 from syncopate_torch.core.process import after_waits, ending_error, is_success, wait_until_read
 from syncopate_torch.core.torch_versions import ZERO_GRAD_SETS_TO_NONE, has_step_hooks, with_step_hooks
 from syncopate_torch.training.batch_norm import SynchronizedLayers
-from syncopate_torch.training.flat import frozen_tensors
-from syncopate_torch.training.module_tensors import expect_same_to_train
-from syncopate_torch.training.overlap import GradientHooks
-from syncopate_torch.training.replica import Replica
-from syncopate_torch.training.resting_sum import RestingSum
-from syncopate_torch.training.scheme import scheme_of
+from syncopate_torch.training.flat import expect_same_to_train, frozen_tensors
+from syncopate_torch.training.replica import GradientHooks, Replica, scheme_of
+from syncopate_torch.training.further_optimizer import RestingSum
 from syncopate_torch.training.summary import Progress, row_of
 from syncopate_torch.training.torch_optimizers import StandIn, StepSettings, rule_of, settings_of, default_rule
 
