@@ -8,6 +8,7 @@
 
 #include "base/errors.hpp"
 #include "membership/acceptance.hpp"
+#include "runtime/member_ends.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
@@ -429,9 +430,7 @@ void Coordinator::stop_when_complete() {
 /// Called while the task of `run` hangs. Posted messages leave without another task of this
 /// process.
 void Coordinator::end_hung_job(Duration still) {
-  const std::string reason =
-      fmt::format("{} hangs: its main task has not gone on for {:.0f} s, though its process lives",
-                  name_, to_seconds(still));
+  const std::string reason = member_ends::stands_still(name_, still);
   wire::FromCoordinator message;
   message.mutable_abort()->set_kind(wire::Abort::KIND_TIMED_OUT);
   message.mutable_abort()->set_reason(reason);

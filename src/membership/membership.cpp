@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/printable.hpp"
+#include "runtime/member_ends.hpp"
 
 namespace syncopate {
 namespace {
@@ -314,7 +315,7 @@ Decisions Membership::failed(NodeId node, const wire::Abort& abort) {
 Decisions Membership::lost(NodeId node, TimePoint now) {
   admission_.lost(node);
   return go_on_or_end(wire::Abort::KIND_PEER_LOST,
-                      fmt::format("{} died; {}", name_of(node), last_sign_of(node, now)), node);
+                      member_ends::died(name_of(node), last_sign_of(node, now)), node);
 }
 
 /// Decides about the loss of a member. The loss of one that has left already has no effect.
@@ -385,8 +386,7 @@ Decisions Membership::time_passed(TimePoint now) {
     decisions.push_back(std::move(decision));
   }
   for (const NodeId node : liveness_.silent(now)) {
-    const std::string reason =
-        fmt::format("{} no longer answers; {}", name_of(node), last_sign_of(node, now));
+    const std::string reason = member_ends::silent(name_of(node), last_sign_of(node, now));
     append(decisions, blaming({node}, go_on_or_end(wire::Abort::KIND_PEER_LOST, reason, node)));
   }
   return decisions;
@@ -398,8 +398,7 @@ Decisions Membership::gathering_passed(TimePoint now) {
   }
   if (now - started_ > options_.gathering) {
     return end(wire::Abort::KIND_TIMED_OUT,
-               fmt::format("after {:.0f} s there is still no sign of {}",
-                           to_seconds(options_.gathering), admission_.absent()));
+               member_ends::never_came(admission_.absent(), options_.gathering));
   }
   if (now - reminded_ < options_.remind_every) {
     return {};
@@ -426,11 +425,9 @@ Decisions Membership::evaluation_passed(TimePoint now) {
     return {};
   }
   const NodeId node = evaluator->node;
-  return blaming(
-      {node}, drop(node, fmt::format("{} has made no progress for {:.0f} s after the last worker "
-                                     "left; {}",
-                                     name_of(node), to_seconds(evaluation_wait_.limit()),
-                                     last_sign_of(node, now))));
+  return blaming({node},
+                 drop(node, member_ends::evaluates_no_more(name_of(node), evaluation_wait_.limit(),
+                                                           last_sign_of(node, now))));
 }
 
 Decisions Membership::end(wire::Abort::Kind kind, const std::string& reason, NodeId culprit) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "membership/membership.hpp"
+#include "runtime/member_ends.hpp"
 
 namespace syncopate {
 
@@ -49,8 +50,7 @@ Decisions Membership::judge_late_programs() {
   }
   for (const LatePrograms::Late& late : late_programs_.given_up()) {
     const std::string reason =
-        fmt::format("{} hangs: its program has taken no step for {:.0f} s since step {}",
-                    name_of(late.node), to_seconds(late.outside), late.step);
+        member_ends::takes_no_step(name_of(late.node), late.outside, late.step);
     append(decisions,
            blaming({late.node}, go_on_or_end(wire::Abort::KIND_TIMED_OUT, reason, late.node)));
   }
@@ -85,7 +85,7 @@ std::string Membership::hang_of(NodeId node, TimePoint now) const {
                        is_present(open_wait_->reporter) &&
                        now - open_wait_->when <= options_.waits.wait_limit;
   if (!awaited) {
-    return fmt::format("{} hangs: {}", name_of(node), last_sign_of(node, now));
+    return member_ends::hangs(name_of(node), last_sign_of(node, now));
   }
   wire::Missing report = open_wait_->report;
   report.set_waited_seconds(report.waited_seconds() + to_seconds(now - open_wait_->when));
