@@ -55,15 +55,17 @@ bool suit_any_scheme(const ProgramsRequest& request) {
 }
 
 /// Without `--scheme` the programs may choose a scheme that fits the other options: then this
-/// process needs only the run folder. Options that fit no scheme are refused here, once, instead of
-/// by every worker.
+/// process needs only the run folder and the limit of waits. Options that fit no scheme are refused
+/// here, once, instead of by every worker.
 TrainConfig config_of(const ProgramsRequest& request) {
   if (request.given.contains("scheme") || !suit_any_scheme(request)) {
     return loop_config(request.given, request.workers);
   }
-  GivenOptions folder = request.given;
-  std::erase_if(folder, [](const auto& option) { return option.first != "run-dir"; });
-  return loop_config(folder, request.workers);
+  GivenOptions own = request.given;
+  std::erase_if(own, [](const auto& option) {
+    return option.first != "run-dir" && option.first != "wait-limit";
+  });
+  return loop_config(own, request.workers);
 }
 
 /// Refuses arguments that are not meant for `run`, with a message that names the mistake.

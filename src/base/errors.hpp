@@ -43,6 +43,12 @@ class PeerLost : public Error {
   NodeId peer_;
 };
 
+/// The same, as the coordinator has decided: the message names the member, not its node alone.
+class MemberLost : public PeerLost {
+ public:
+  using PeerLost::PeerLost;
+};
+
 /// A deadline passed.
 class TimedOut : public Error {
  public:

@@ -47,19 +47,25 @@ std::vector<NodeId> Liveness::silent(TimePoint now) const {
   return nodes;
 }
 
+std::string Liveness::last_heard(NodeId node, TimePoint now) const {
+  const auto life = lives_.find(node);
+  return life == lives_.end()
+             ? "never heard"
+             : fmt::format("last heard {:.1f} s ago", to_seconds(now - life->second.last_heard));
+}
+
 std::string Liveness::last_sign(NodeId node, TimePoint now) const {
+  const std::string heard = last_heard(node, now);
   const auto life = lives_.find(node);
   if (life == lives_.end()) {
-    return "never heard";
+    return heard;
   }
   const wire::Heartbeat& last = life->second.last;
   if (last.program_waits()) {
-    return fmt::format("last heard {:.1f} s ago, in {} of its program after step {}",
-                       to_seconds(now - life->second.last_heard),
+    return fmt::format("{}, in {} of its program after step {}", heard,
                        program_wait_in(last.program_operation()), last.step());
   }
-  return fmt::format("last heard {:.1f} s ago, in {} of step {}",
-                     to_seconds(now - life->second.last_heard),
+  return fmt::format("{}, in {} of step {}", heard,
                      last.phase().empty() ? "start-up" : last.phase(), last.step());
 }
 

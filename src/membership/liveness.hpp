@@ -66,6 +66,8 @@ class Liveness {
   bool any_present() const;
   /// The nodes that have joined and sent no heartbeat for longer than is usual for them.
   std::vector<NodeId> silent(TimePoint now) const;
+  /// "last heard 1.2 s ago", or "never heard".
+  std::string last_heard(NodeId node, TimePoint now) const;
   /// "last heard 1.2 s ago, in backward of step 812", or "never heard".
   std::string last_sign(NodeId node, TimePoint now) const;
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/interruption.hpp"
+#include "runtime/member_ends.hpp"
 #include "transport/tags.hpp"
 #include "wire/control.hpp"
 
@@ -47,6 +48,7 @@ MemberLink::~MemberLink() {
 
 void MemberLink::listen() {
   receive_loop_ = world_.spawn("control", [this] { receive(); });
+  heartbeat_task_ = world_.spawn("heartbeat", [this] { send_heartbeats(); });
 }
 
 const View& MemberLink::join() {
@@ -57,7 +59,6 @@ const View& MemberLink::join() {
   if (!receive_loop_) {
     listen();
   }
-  heartbeat_task_ = world_.spawn("heartbeat", [this] { send_heartbeats(); });
   wait_until([this]() REQUIRES(mutex_) { return state_.view().has_value(); });
   {
     const MutexLock lock(mutex_);
@@ -339,11 +340,7 @@ void MemberLink::leave(const wire::Leave& leave) {
   wire::ToCoordinator message;
   *message.mutable_leave() = leave;
   send(message);
-  if (options_.stays) {
-    has_left_ = true;
-    heartbeat_now_->notify();
-    heartbeat_task_.reset();
-  } else {
+  if (!options_.stays) {
     close(leaving_limit);
   }
 }
@@ -375,7 +372,7 @@ bool MemberLink::is_recent(TimePoint sign) const {
 
 void MemberLink::send_heartbeats() {
   try {
-    while (!has_left_) {
+    for (;;) {
       wire::ToCoordinator message;
       *message.mutable_heartbeat() = pull_status();
       message.mutable_heartbeat()->set_progress(progress_);
@@ -403,7 +400,7 @@ void MemberLink::receive() {
   } catch (const PeerLost&) {
     if (const auto who = unexpected_loss()) {
       end_job(std::make_exception_ptr(
-          PeerLost(coordinator_node, *who + " died, so this job cannot go on")));
+          MemberLost(coordinator_node, member_ends::died_at_the_head(*who))));
     }
   } catch (const std::exception&) {
     end_job(std::current_exception());

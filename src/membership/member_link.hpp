@@ -47,8 +47,8 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   MemberLink(const MemberLink&) = delete;
   MemberLink& operator=(const MemberLink&) = delete;
 
-  /// Begins to receive, for handlers of what the coordinator sends before this member joins. `join`
-  /// does so itself.
+  /// Begins to receive and to send heartbeats, for a node that the coordinator knows before it
+  /// joins. `join` does so itself.
   void listen();
   /// What the error calls it if it dies: "the coordinator (a thread of worker 0, pid 4711 on c3)".
   void name_coordinator(std::string name) {
@@ -185,7 +185,6 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   std::atomic<std::uint64_t> progress_ = 0;
   std::atomic<TimePoint> stood_by_ = TimePoint::min();
   std::atomic<TimePoint> waited_ = TimePoint::min();
-  std::atomic<bool> has_left_ = false;    ///< sends no heartbeats any more
   std::atomic<std::uint64_t> pings_ = 0;  ///< the number of the last one that has come
   ClockProbe clock_probe_;
 

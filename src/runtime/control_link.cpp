@@ -11,7 +11,7 @@ std::exception_ptr to_error(const wire::Abort& abort) {
   const std::string reason = printable(abort.reason());
   switch (abort.kind()) {
     case wire::Abort::KIND_PEER_LOST:
-      return std::make_exception_ptr(PeerLost(NodeId{abort.node()}, reason));
+      return std::make_exception_ptr(MemberLost(NodeId{abort.node()}, reason));
     case wire::Abort::KIND_TIMED_OUT: return std::make_exception_ptr(TimedOut(reason));
     case wire::Abort::KIND_CONFIG: return std::make_exception_ptr(ConfigError(reason));
     case wire::Abort::KIND_DATA: return std::make_exception_ptr(DataError(reason));

@@ -10,6 +10,7 @@
 #include "base/errors.hpp"
 #include "base/interruption.hpp"
 #include "collective/basic_collectives.hpp"
+#include "runtime/member_ends.hpp"
 #include "transport/tags.hpp"
 
 namespace syncopate {
@@ -66,13 +67,15 @@ template <class Body>
 auto ProgramGroup::naming_workers(const Body& body) const {
   try {
     return body();
+  } catch (const MemberLost&) {
+    throw;
   } catch (const PeerLost& error) {
     const auto rank = rank_of(error.peer());
     if (!rank) {
       throw;
     }
-    throw PeerLost(error.peer(), fmt::format("worker {} has left the job or ended: {}",
-                                             name_of(group_.rank_in_job(*rank)), error.what()));
+    throw PeerLost(error.peer(), member_ends::left_or_ended(
+                                     "worker " + name_of(group_.rank_in_job(*rank)), error.what()));
   }
 }
 

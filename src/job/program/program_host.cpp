@@ -11,6 +11,7 @@
 #include "job/program/program_training.hpp"
 #include "report/events.hpp"
 #include "runtime/control_link.hpp"
+#include "runtime/member_ends.hpp"
 #include "transport/tags.hpp"
 #include "wire/control.hpp"
 
@@ -34,10 +35,20 @@ ConfigError joined_already(std::uint32_t rank) {
       rank));
 }
 
+/// As in a training (`JobPlan::membership`).
+AdaptiveLimit::Options silence_of(Duration wait_limit) {
+  AdaptiveLimit::Options silence = Membership::Options{}.silence;
+  silence.floor = std::max(silence.floor, wait_limit);
+  return silence;
+}
+
 }  // namespace
 
 ProgramHost::ProgramHost(World& world, Options options)
-    : world_(world), options_(std::move(options)) {}
+    : world_(world),
+      options_(std::move(options)),
+      liveness_(silence_of(options_.wait_limit)),
+      absence_(glance) {}
 
 void ProgramHost::run() {
   try {
@@ -45,7 +56,7 @@ void ProgramHost::run() {
       serve();
     } while (options_.several_jobs && begin_next());
   } catch (const std::exception& error) {
-    if (!trains_) {
+    if (!training_failed_) {
       options_.emit({{"event", "failed"},
                      {"kind", wire::Abort::Kind_Name(to_abort(error).kind())},
                      {"error", error.what()}});
@@ -70,6 +81,7 @@ bool ProgramHost::begin_next() {
     return false;
   }
   programs_.clear();
+  liveness_ = Liveness(silence_of(options_.wait_limit));
   books_.clear();
   first_came_.reset();
   introduced_ = trains_ = false;
@@ -108,6 +120,7 @@ bool ProgramHost::prepare() {
     check_time();
     check_ends();
     check_gone();
+    check_silence();
   }
   check_gone();
   check_definitions();
@@ -117,6 +130,7 @@ bool ProgramHost::prepare() {
 /// Takes the messages that come within a glance.
 void ProgramHost::take_events() {
   const TimePoint until = world_.now() + glance;
+  liveness_.forgive(absence_.turn(world_.now()), world_.now());
   try {
     handle(world_.transport().receive(std::nullopt, tags::to_coordinator, until));
   } catch (const TimedOut&) {
@@ -160,6 +174,9 @@ bool ProgramHost::take(NodeId from, const wire::ToCoordinator& message) {
       case wire::ToCoordinator::kDefinition:
         program_at(from).definition = definition_of(message.definition());
         return true;
+      case wire::ToCoordinator::kHeartbeat: return note_heartbeat(from, message.heartbeat());
+      case wire::ToCoordinator::kJoin: mark_as_training(from, true); return false;
+      case wire::ToCoordinator::kLeave: mark_as_training(from, false); return false;
       default: return false;
     }
   } catch (const Error& error) {
@@ -190,6 +207,7 @@ void ProgramHost::greet(NodeId node, const wire::ProgramHello& hello) {
 void ProgramHost::admit(const Member& who) {
   world_.transport().introduce(who.node, who.address);
   programs_[who.node] = {.who = who};
+  liveness_.joined(who.node, world_.now());
   if (!first_came_) {
     first_came_ = world_.now();
   }
@@ -253,6 +271,7 @@ std::optional<std::string> ProgramHost::lost(NodeId node) {
     return std::nullopt;
   }
   program->second.gone = true;
+  program->second.trains = false;
   if (!trains_ && !failure_) {
     options_.emit(events::left(program->second.who.rank.value));
   }
@@ -266,8 +285,7 @@ std::optional<std::string> ProgramHost::missing_program() const {
   });
   for (const auto& [node, program] : programs_) {
     if (program.gone && (awaited || !introduced_)) {
-      return fmt::format("worker {} (pid {} on {}) has ended before training began",
-                         program.who.rank.value, program.who.pid, program.who.host);
+      return member_ends::ended_before_training(program.who.to_string());
     }
   }
   return std::nullopt;
@@ -278,6 +296,34 @@ void ProgramHost::check_gone() const {
   const auto why = trains_ ? std::nullopt : missing_program();
   if (why) {
     throw Error(*why);
+  }
+}
+
+/// Returns false for a heartbeat that is one of the training's, too.
+bool ProgramHost::note_heartbeat(NodeId from, const wire::Heartbeat& heartbeat) {
+  liveness_.on_heartbeat(from, heartbeat, world_.now());
+  const auto program = programs_.find(from);
+  return program == programs_.end()
+             ? std::ranges::any_of(waiting_,
+                                   [&](const Waiting& waiting) { return waiting.who.node == from; })
+             : !program->second.trains;
+}
+
+void ProgramHost::mark_as_training(NodeId node, bool trains) {
+  const auto program = programs_.find(node);
+  if (program != programs_.end()) {
+    program->second.trains = trains;
+  }
+}
+
+/// Outside of a training. Errors: PeerLost, for a program that no longer answers.
+void ProgramHost::check_silence() const {
+  for (const NodeId node : liveness_.silent(world_.now())) {
+    const Program& program = programs_.at(node);
+    if (!program.gone) {
+      throw PeerLost(node, member_ends::silent(program.who.to_string(),
+                                               liveness_.last_heard(node, world_.now())));
+    }
   }
 }
 
@@ -376,12 +422,13 @@ void ProgramHost::train() {
   wire::FromCoordinator message;
   *message.mutable_training() = training.described();
   send_to_all(message);
-  trains_ = true;
+  trains_ = training_failed_ = true;
   training.run(world_, *this,
                {.address = {},
                 .token = options_.key,
                 .own_address = options_.address,
                 .unencrypted = options_.unencrypted});
+  training_failed_ = false;
 }
 
 void ProgramHost::send(NodeId node, const wire::FromCoordinator& message) {
@@ -400,6 +447,7 @@ void ProgramHost::send_to_all(const wire::FromCoordinator& message) {
 void ProgramHost::wait_until_all_have_gone() {
   while (!is_over() && !options_.interrupted()) {
     take_events();
+    check_silence();
   }
   wire::FromCoordinator message;
   message.mutable_ended();

@@ -12,6 +12,7 @@
 #include "job/launch/program_ends.hpp"
 #include "job/program/loop_definition.hpp"
 #include "membership/coordinator.hpp"
+#include "membership/liveness.hpp"
 #include "report/recorder.hpp"
 #include "runtime/world.hpp"
 
@@ -37,6 +38,8 @@ class ProgramHost : private NodeService {
     Duration gather_limit = std::chrono::seconds(600);
     /// Takes each event of the job (`report/events.hpp`).
     std::function<void(const Json&)> emit = [](const Json&) {};
+    /// A program that sends no heartbeat for longer no longer answers, in a training or outside.
+    Duration wait_limit = from_seconds(TrainConfig{}.wait_limit);
     std::function<bool()> interrupted = [] { return false; };  ///< the user has requested the end
     /// The programs whose processes have ended since the last call, also those that never came.
     std::function<std::vector<ProgramEnd>()> ended = [] { return std::vector<ProgramEnd>(); };
@@ -60,6 +63,7 @@ class ProgramHost : private NodeService {
   struct Program {
     Member who;
     std::optional<LoopDefinition> definition{};
+    bool trains = false;  ///< it has joined the training, whose coordinator judges its silence
     bool gone = false;
   };
 
@@ -91,6 +95,9 @@ class ProgramHost : private NodeService {
   void check_ends() const;
   std::optional<std::string> missing_program() const;
   void check_gone() const;
+  bool note_heartbeat(NodeId from, const wire::Heartbeat& heartbeat);
+  void mark_as_training(NodeId node, bool trains);
+  void check_silence() const;
   void check_definitions() const;
   void train();
   void send(NodeId node, const wire::FromCoordinator& message);
@@ -103,13 +110,16 @@ class ProgramHost : private NodeService {
   World& world_;
   Options options_;
   std::map<NodeId, Program> programs_;
+  Liveness liveness_;  ///< of the programs
+  AbsenceWatch absence_;
   std::vector<Waiting> waiting_;
   std::map<std::uint32_t, int> ended_;  ///< the wait status of programs that have ended, by rank
   std::optional<TimePoint> first_came_;
   std::optional<wire::FromCoordinator> failure_;  ///< that has ended the job
   std::uint32_t trainings_ = 0;                   ///< so far
   bool introduced_ = false;
-  bool trains_ = false;  ///< or has trained: its own record shows how the training ends
+  bool trains_ = false;                       ///< or has trained
+  bool training_failed_ = false;              ///< or goes on: its own record shows how it ends
   std::map<std::uint32_t, LeaseBook> books_;  ///< by the number of the dataset
 };
 

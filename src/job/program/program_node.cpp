@@ -88,8 +88,8 @@ ProgramNode::ProgramNode(const ProgramLaunch& launch, TransportKind transport, D
                           wire::FromCoordinator::kAbort}) {
     link_.on(kind, [this](const wire::FromCoordinator& message) { receive(message); });
   }
-  link_.listen();
   link_.send(hello_of(launch, world_.transport()));
+  link_.listen();
   const wire::Programs known = await([this]() REQUIRES(mutex_) { return introduction_; });
   link_.name_coordinator(printable(known.coordinator()));
   const View view = from_wire(known.view());

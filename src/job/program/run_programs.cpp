@@ -36,6 +36,7 @@ ProgramHost::Options host_options(const ProgramsRequest& request, const std::str
           .several_jobs = true,
           .gather_limit = request.gather_limit,
           .emit = emit,
+          .wait_limit = from_seconds(request.config.wait_limit),
           .interrupted = end_requested,
           .ended = [&ends] { return ends.take(); },
           .name = fmt::format("the coordinator (pid {} on {})", process_id(), host_name()),

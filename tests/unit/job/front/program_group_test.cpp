@@ -154,6 +154,18 @@ TEST(ProgramGroup, NamesTheWorkerThatHasLeftBeforeTheFirstCollective) {
   EXPECT_THAT(said[0], Each(HasSubstr("worker 1 has left the job or ended")));
 }
 
+TEST(ProgramGroup, KeepsTheWordsOfTheCoordinatorAboutALostMember) {
+  const auto said = said_by_all(2, [](ProgramGroup& group) {
+    if (group.rank() == Rank{1}) {
+      return Said{};
+    }
+    group.group().world().cancel(
+        std::make_exception_ptr(MemberLost(NodeId{1}, "worker 1 no longer answers")));
+    return Said{error_of([&] { group.meet(); })};
+  });
+  EXPECT_THAT(said[0], ElementsAre("worker 1 no longer answers"));
+}
+
 TEST(ProgramGroup, ReceivesFromAnyMemberThatIsLeft) {
   const auto said = said_by_all(3, [](ProgramGroup& group) {
     const std::uint32_t rank = group.rank().value;
