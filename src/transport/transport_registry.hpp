@@ -23,7 +23,10 @@ struct TransportOptions {
   std::string address = "127.0.0.1:0";  ///< HOST:PORT where this node listens; port 0: a free one
   std::optional<int> descriptor{};      ///< a listening socket to own instead; for `listen`
   std::optional<std::chrono::milliseconds> timeout{};  ///< of `join`; empty: the transport's own
-  bool unencrypted = false;                            ///< allows addresses beyond loopback
+  /// The token is a key that the user has given to all nodes: it encrypts the streams, and nodes
+  /// may be beyond loopback.
+  bool encrypted = false;
+  bool unencrypted = false;         ///< beyond loopback; for networks that are trusted
   bool control_only = false;        ///< node 0 takes only control messages; for `listen`
   mpi::Session* session = nullptr;  ///< this process among the ranks of MPI, once MPI has started
 };

@@ -23,24 +23,29 @@ inline TimePoint far_away() {
   return steady_now() + std::chrono::minutes(2);
 }
 
-inline std::unique_ptr<TcpTransport> make_coordinator(const TcpTransport::Limits& limits = {},
-                                                      bool shared_memory = true) {
-  return TcpTransport::listen({.token = token, .shared_memory = shared_memory, .limits = limits});
+inline std::unique_ptr<TcpTransport> make_coordinator(
+    const TcpTransport::Limits& limits = {}, bool shared_memory = true,
+    tcp::Network network = tcp::Network::loopback) {
+  return TcpTransport::listen(
+      {.token = token, .shared_memory = shared_memory, .network = network, .limits = limits});
 }
 
-inline std::unique_ptr<TcpTransport> join_coordinator(const std::string& coordinator,
-                                                      const std::string& as_token = token,
-                                                      bool shared_memory = true) {
+inline std::unique_ptr<TcpTransport> join_coordinator(
+    const std::string& coordinator, const std::string& as_token = token, bool shared_memory = true,
+    tcp::Network network = tcp::Network::loopback) {
   return TcpTransport::join({.coordinator = coordinator,
                              .token = as_token,
                              .timeout = std::chrono::milliseconds(60'000),
-                             .shared_memory = shared_memory});
+                             .shared_memory = shared_memory,
+                             .network = network});
 }
 
-/// Nodes on threads of this process that talk through sockets, or through shared memory.
+/// Nodes on threads of this process that talk through sockets, encrypted or not, or through shared
+/// memory.
 class TcpCluster : public ContractCluster {
  public:
-  explicit TcpCluster(bool shared_memory) : shared_memory_(shared_memory) {}
+  explicit TcpCluster(bool shared_memory, tcp::Network network = tcp::Network::loopback)
+      : shared_memory_(shared_memory), network_(network) {}
 
   void run(std::size_t nodes, Introductions introductions, const Body& body) override {
     connect(nodes, introductions);
@@ -69,11 +74,11 @@ class TcpCluster : public ContractCluster {
  private:
   void connect(std::size_t nodes, Introductions introductions) {
     killed_.resize(nodes);
-    worlds_.push_back(std::make_unique<RealWorld>(make_coordinator({}, shared_memory_)));
+    worlds_.push_back(std::make_unique<RealWorld>(make_coordinator({}, shared_memory_, network_)));
     Transport& coordinator = worlds_.front()->transport();
     while (worlds_.size() < nodes) {
       worlds_.push_back(std::make_unique<RealWorld>(
-          join_coordinator(coordinator.address(), token, shared_memory_)));
+          join_coordinator(coordinator.address(), token, shared_memory_, network_)));
     }
     if (introductions == Introductions::everyone) {
       for (const auto& one : worlds_) {
@@ -97,6 +102,7 @@ class TcpCluster : public ContractCluster {
   }
 
   const bool shared_memory_;
+  const tcp::Network network_;
   std::vector<std::unique_ptr<RealWorld>> worlds_;
   std::mutex mutex_;
   std::vector<bool> killed_;

@@ -382,8 +382,10 @@ TEST(TcpHandshake, OnlyLoopbackIsAccepted) {
                                      std::string("[::]:0"), std::string("10.1.2.3:80")}) {
     const auto listening = [&] { TcpTransport::listen({.token = token, .address = address}); };
     const auto joining = [&] { join_coordinator(address); };
-    EXPECT_THAT(thrown_by<ConfigError>(listening), HasSubstr("not encrypted yet")) << address;
-    EXPECT_THAT(thrown_by<ConfigError>(joining), HasSubstr("not encrypted yet")) << address;
+    EXPECT_THAT(thrown_by<ConfigError>(listening), HasSubstr("must be encrypted by a key"))
+        << address;
+    EXPECT_THAT(thrown_by<ConfigError>(joining), HasSubstr("must be encrypted by a key"))
+        << address;
   }
   const auto coordinator = make_coordinator();
   EXPECT_THROW(coordinator->introduce(NodeId{1}, "192.0.2.1:9091"), ConfigError);
@@ -391,10 +393,11 @@ TEST(TcpHandshake, OnlyLoopbackIsAccepted) {
 
 TEST(TcpHandshake, ATrustedNetworkTakesEveryAddressAtWhichANodeIsFound) {
   const auto anywhere = [] {
-    TcpTransport::listen({.token = token, .address = "0.0.0.0:0", .unencrypted = true});
+    TcpTransport::listen(
+        {.token = token, .address = "0.0.0.0:0", .network = tcp::Network::trusted});
   };
   EXPECT_THAT(thrown_by<ConfigError>(anywhere), HasSubstr("at which other nodes find this one"));
-  const auto coordinator = TcpTransport::listen({.token = token, .unencrypted = true});
+  const auto coordinator = TcpTransport::listen({.token = token, .network = tcp::Network::trusted});
   coordinator->introduce(NodeId{1}, "192.0.2.1:9091");
   EXPECT_EQ(join_coordinator(coordinator->address())->self(), NodeId{1});
 }

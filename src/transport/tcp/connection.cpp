@@ -57,12 +57,11 @@ void Connection::flush() {
 }
 
 void Connection::finish_sending() {
-  asio::error_code ignored;  // reading reports a stream that broke meanwhile
-  stream_.socket().shutdown(Socket::shutdown_send, ignored);
+  stream_.finish();
 }
 
 void Connection::cut() {
-  asio::error_code ignored;  // as above
+  asio::error_code ignored;  // reading reports a stream that broke meanwhile
   stream_.socket().shutdown(Socket::shutdown_both, ignored);
 }
 
@@ -129,13 +128,13 @@ void Connection::read() {
   asio::post(stream_.socket().get_executor(), [self = shared_from_this()] { self->read(); });
 }
 
-/// Returns true if the stream may have more bytes: a socket has filled the space; a ring returned
-/// any, since it reports when it is empty.
+/// Returns true if the stream may have more bytes: a socket has filled the space; a ring, or an
+/// encrypted stream, has returned any.
 bool Connection::read_some(asio::error_code& error) {
   const auto space = reader_.space();
   const std::size_t bytes = stream_.read_some(space, reader_.is_in_message(), error);
   reader_.received(bytes);
-  return stream_.has_rings() ? bytes > 0 : bytes == asio::buffer_size(space);
+  return stream_.must_be_read_empty() ? bytes > 0 : bytes == asio::buffer_size(space);
 }
 
 /// Also flushes: reading takes the wake-up bytes from the socket, and one of them may have reported

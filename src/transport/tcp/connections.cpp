@@ -48,6 +48,7 @@ Connections::Connections(asio::io_context& io, mail::Mailbox& mailbox,
       limits_(options.limits),
       control_only_(options.control_only),
       network_(options.network),
+      tls_(network_ == Network::encrypted ? std::make_unique<Tls>(token_) : nullptr),
       sharing_(options.shares_memory, [this](NodeId peer) { check(peer); }),
       wrong_keys_(options.limits.wrong_key_delay) {}
 
@@ -69,9 +70,9 @@ void Connections::join(const Endpoint& coordinator, std::chrono::milliseconds ti
   const auto answered = std::make_shared<std::promise<HandshakeResult>>();
   std::unique_ptr<shm::Duplex> rings = sharing_.make_rings();
   asio::post(io_, [=, this, greeting = hello(rings.get())] {
-    dial_until_there(io_, {coordinator, greeting, timeout}, [answered](HandshakeResult result) {
-      answered->set_value(std::move(result));
-    });
+    dial_until_there(
+        io_, {coordinator, greeting, tls_.get(), timeout},
+        [answered](HandshakeResult result) { answered->set_value(std::move(result)); });
   });
   HandshakeResult result = answered->get_future().get();
   if (result.error) {
@@ -216,7 +217,7 @@ void Connections::answer(Socket socket) {
         address());
   }
   const PendingHandshake handshake = answer_handshake(
-      std::move(socket), limits_.handshake_timeout,
+      std::move(socket), tls_.get(), limits_.handshake_timeout,
       [this](const wire::Hello& hello, const std::string& from) { return validate(hello, from); },
       [this](HandshakeResult result) {
         Peer& caller = find(NodeId{result.welcome.you()});
@@ -275,7 +276,8 @@ void Connections::dial_peer(Peer& peer, int attempts) {
   peer.rings = sharing_.make_rings();
   wire::Hello greeting = hello(peer.rings.get());
   greeting.set_node(self_.value);
-  const Dial order{parse_address(peer.address, network_), greeting, limits_.handshake_timeout};
+  const Dial order{parse_address(peer.address, network_), greeting, tls_.get(),
+                   limits_.handshake_timeout};
   remember(dial(io_, order, [this, &peer, attempts](HandshakeResult result) {
     if (result.error && is_broken(result.error) && attempts > 1 && !leaving_ && !peer.lost) {
       return dial_peer(peer, attempts - 1);
@@ -306,17 +308,17 @@ void Connections::finish_handshake(Peer& peer, HandshakeResult result) {
     if (!result.welcome.rings()) {
       peer.rings.reset();
     }
-    attach(peer, std::move(result.socket));
+    attach(peer, *std::move(result.channel));
   }
 }
 
-void Connections::attach(Peer& peer, Socket socket) {
+void Connections::attach(Peer& peer, Channel channel) {
   {
     const MutexLock lock(mutex_);
     ++connections_;
   }
   const auto connection = std::make_shared<Connection>(
-      Stream(std::move(socket), std::move(peer.rings)), mailbox_, peer.outbox,
+      Stream(std::move(channel), std::move(peer.rings)), mailbox_, peer.outbox,
       Connection::Options{peer.id,
                           {self_, limits_.message_bytes, control_only_},
                           [this, &peer](const std::string& reason) { lose(peer, reason); }});

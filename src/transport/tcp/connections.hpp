@@ -97,7 +97,7 @@ class Connections {
   NodeId number_of(const wire::Hello& hello);
   void dial_peer(Peer& peer, int attempts);
   void finish_handshake(Peer& peer, HandshakeResult result);
-  void attach(Peer& peer, Socket socket);
+  void attach(Peer& peer, Channel channel);
   void remember(PendingHandshake handshake);
   void lose(Peer& peer, const std::string& reason);
   void cut(Peer& peer);
@@ -111,8 +111,9 @@ class Connections {
   const TcpTransport::Limits limits_;
   const bool control_only_;
   const Network network_;
-  NodeId self_{0};       ///< constant once the node has joined
-  HostSharing sharing_;  ///< its memory also
+  const std::unique_ptr<Tls> tls_;  ///< of an encrypted network
+  NodeId self_{0};                  ///< constant once the node has joined
+  HostSharing sharing_;             ///< its memory also
   std::optional<Listener> listener_;
 
   mutable Mutex mutex_;

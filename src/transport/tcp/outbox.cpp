@@ -84,7 +84,8 @@ void Outbox::cancel(const std::exception_ptr& why) {
   if (!refusing_) {
     refusing_ = why;
   }
-  if (written_ > 0 && queue_.front().handle != nullptr) {
+  const bool has_begun = written_ > 0 || (stream_ != nullptr && stream_->holds_bytes());
+  if (has_begun && queue_.front().handle != nullptr) {
     break_off(why);
     engine_.cut();
     return;

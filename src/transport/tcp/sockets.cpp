@@ -104,9 +104,7 @@ Endpoint parse_address(const std::string& address, Network network) {
   asio::error_code error;
   const auto host = asio::ip::make_address(parse_host(text.substr(0, colon)), error);
   if (error) {
-    refuse(address, network == Network::loopback
-                        ? "the host is no IP address; until streams are encrypted, use loopback"
-                        : "the host is no IP address");
+    refuse(address, "the host is no IP address");
   }
   const Endpoint endpoint(host, parse_port(address, text.substr(colon + 1)));
   require_within(network, endpoint);
@@ -114,14 +112,15 @@ Endpoint parse_address(const std::string& address, Network network) {
 }
 
 void require_within(Network network, const Endpoint& endpoint) {
-  if (network == Network::trusted && endpoint.address().is_unspecified()) {
+  if (network != Network::loopback && endpoint.address().is_unspecified()) {
     throw ConfigError(fmt::format(
         "expected an address at which other nodes find this one, found {}", to_string(endpoint)));
   }
   if (network == Network::loopback && !endpoint.address().is_loopback()) {
     throw ConfigError(
-        fmt::format("expected a loopback address such as 127.0.0.1, found {}: streams are not "
-                    "encrypted yet, so nothing else is accepted",
+        fmt::format("expected a loopback address such as 127.0.0.1, found {}: beyond this host, "
+                    "streams must be encrypted by a key that each host has; make one by "
+                    "`syncopate key new FILE`, copy it to the other hosts, and give --secret FILE",
                     to_string(endpoint)));
   }
 }

@@ -4,13 +4,11 @@
 #include <asio/ip/tcp.hpp>
 #include <string>
 
+#include "transport/tcp/network.hpp"
+
 namespace syncopate::tcp {
 
 using Endpoint = asio::ip::tcp::endpoint;
-
-/// The networks that nodes may be on. Streams are not encrypted yet, so they leave the machine only
-/// if the user declares its network trusted.
-enum class Network { loopback, trusted };
 
 /// Reads "127.0.0.1:9091", "[::1]:9091" or "localhost:9091".
 ///

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <asio/post.hpp>
-#include <asio/read.hpp>
-#include <asio/write.hpp>
 #include <memory>
 #include <string>
 #include <utility>
@@ -123,7 +122,7 @@ class Redial : public std::enable_shared_from_this<Redial> {
 }  // namespace
 
 Exchange::Exchange(Socket socket, std::chrono::milliseconds limit)
-    : socket_(std::move(socket)), timer_(socket_.get_executor()), limit_(limit) {}
+    : channel_(std::move(socket)), timer_(channel_.socket().get_executor()), limit_(limit) {}
 
 void Exchange::start(Failed failed) {
   failed_ = std::move(failed);
@@ -151,55 +150,118 @@ auto Exchange::then(Step next) {
         throw;  // the handshake is over: the error is not the remote's
       }
       self->fail(std::current_exception());
+    } catch (const asio::system_error&) {
+      self->fail(std::current_exception());
     }
   };
 }
 
 void Exchange::connect(const Endpoint& endpoint, Step next) {
   const auto handler = then(std::move(next));
-  socket_.async_connect(endpoint, [this, endpoint, handler](asio::error_code error) {
+  channel_.socket().async_connect(endpoint, [this, endpoint, handler](asio::error_code error) {
     // If no process listens, the system may connect a socket of that port to itself.
     asio::error_code unknown;
-    if (!error && socket_.local_endpoint(unknown) == endpoint) {
+    if (!error && channel_.socket().local_endpoint(unknown) == endpoint) {
       error = asio::error::connection_refused;
     }
     handler(error);
   });
 }
 
+void Exchange::encrypt(const Tls& tls, Tls::Side side, Step next) {
+  channel_.encrypt(tls, side);
+  shake_hands(next);
+}
+
+void Exchange::shake_hands(const Step& next) {
+  const auto again = [next](Exchange& self) { self.shake_hands(next); };
+  switch (channel_.tls()->shake_hands()) {
+    case TlsSession::Next::done: return next(*this);
+    case TlsSession::Next::read: return await(Socket::wait_read, again);
+    case TlsSession::Next::write: return await(Socket::wait_write, again);
+  }
+}
+
+void Exchange::peek(const std::function<void(Exchange&, unsigned char first)>& next) {
+  await(Socket::wait_read, [next](Exchange& self) {
+    std::array<unsigned char, 1> first{};
+    asio::error_code error;
+    self.channel_.socket().receive(asio::buffer(first), Socket::message_peek, error);
+    if (error) {
+      throw asio::system_error(error);
+    }
+    next(self, first[0]);
+  });
+}
+
+void Exchange::await(Socket::wait_type what, Step next) {
+  channel_.socket().async_wait(what, then(std::move(next)));
+}
+
 void Exchange::write(std::vector<std::byte> frame, Step next) {
   outgoing_ = std::move(frame);
-  asio::async_write(socket_, asio::buffer(outgoing_), then(std::move(next)));
+  written_ = 0;
+  write_rest(next);
+}
+
+void Exchange::write_rest(const Step& next) {
+  while (written_ < outgoing_.size()) {
+    const auto rest = std::to_array({asio::buffer(std::as_const(outgoing_)) + written_});
+    asio::error_code error;
+    written_ += channel_.write_some(rest, error);
+    if (error == asio::error::would_block) {
+      return await(Socket::wait_write, [next](Exchange& self) { self.write_rest(next); });
+    }
+    if (error) {
+      return then(next)(error);
+    }
+  }
+  next(*this);
 }
 
 void Exchange::read(Step next) {
-  asio::async_read(socket_, asio::buffer(header_),
-                   then([next = std::move(next)](Exchange& self) { self.read_payload(next); }));
+  fill(header_, [next = std::move(next)](Exchange& self) { self.read_payload(next); });
 }
 
-void Exchange::read_payload(Step next) {
+void Exchange::read_payload(const Step& next) {
   const wire::FrameHeader header = wire::decode_frame_header(header_, wire::handshake_limit);
   kind_ = header.kind;
   incoming_.resize(header.length);
-  asio::async_read(socket_, asio::buffer(incoming_), then(std::move(next)));
+  fill(incoming_, next);
+}
+
+void Exchange::fill(std::span<std::byte> rest, const Step& next) {
+  while (!rest.empty()) {
+    const auto space = std::to_array({asio::buffer(rest.data(), rest.size())});
+    asio::error_code error;
+    rest = rest.subspan(channel_.read_some(space, error));
+    if (error == asio::error::would_block) {
+      return await(Socket::wait_read, [rest, next](Exchange& self) { self.fill(rest, next); });
+    }
+    if (error) {
+      return then(next)(error);
+    }
+  }
+  next(*this);
 }
 
 void Exchange::write_last(const std::vector<std::byte>& frame) {
+  const auto all = std::to_array({asio::buffer(frame)});
   asio::error_code ignored;  // the refused node may have gone already
-  socket_.write_some(asio::buffer(frame), ignored);
+  channel_.write_some(all, ignored);
 }
 
-Socket Exchange::release() {
+Channel Exchange::release() {
   timer_.cancel();
   failed_ = nullptr;
-  return std::move(socket_);
+  return std::move(channel_);
 }
 
 void Exchange::abandon() {
   abandoned_ = true;
   timer_.cancel();
   failed_ = nullptr;
-  end_stream(socket_);
+  end_stream(channel_.socket());
 }
 
 void Exchange::take_later(std::chrono::milliseconds delay, Step next) {
@@ -214,7 +276,7 @@ void Exchange::take_later(std::chrono::milliseconds delay, Step next) {
 
 void Exchange::expire() {
   expired_ = true;
-  end_stream(socket_);
+  end_stream(channel_.socket());
 }
 
 void Exchange::fail(std::exception_ptr why) {
@@ -228,8 +290,8 @@ void Exchange::fail(std::exception_ptr why) {
   }
 }
 
-PendingHandshake answer_handshake(Socket socket, Milliseconds limit, Validate validate,
-                                  Finished finished, TurnedAway turned_away) {
+PendingHandshake answer_handshake(Socket socket, const Tls* tls, Milliseconds limit,
+                                  Validate validate, Finished finished, TurnedAway turned_away) {
   const std::string remote = remote_name(socket);
   const std::string address = remote_address(socket);
   const auto exchange = std::make_shared<Exchange>(std::move(socket), limit);
@@ -239,13 +301,22 @@ PendingHandshake answer_handshake(Socket socket, Milliseconds limit, Validate va
     turned_away(remote, reason);
     turn_away(self, reason, why);
   });
-  exchange->read(
-      [=, validate = std::move(validate), finished = std::move(finished)](Exchange& self) {
-        const wire::Hello hello = wire::decode_hello(self.kind(), self.payload());
-        const wire::Welcome welcome = validate(hello, address);
-        self.set_introduced();
-        say_welcome(self, welcome, finished);
-      });
+  const auto greeted = [=, validate = std::move(validate),
+                        finished = std::move(finished)](Exchange& self) {
+    const wire::Hello hello = wire::decode_hello(self.kind(), self.payload());
+    const wire::Welcome welcome = validate(hello, address);
+    self.set_introduced();
+    say_welcome(self, welcome, finished);
+  };
+  exchange->peek([tls, greeted](Exchange& self, unsigned char first) {
+    if (tls == nullptr) {
+      self.read(greeted);
+    } else if (first == Tls::first_byte) {
+      self.encrypt(*tls, Tls::Side::answers, [greeted](Exchange& proven) { proven.read(greeted); });
+    } else {
+      throw ConfigError("the streams of this job are encrypted: join it with its key (--secret)");
+    }
+  });
   return exchange;
 }
 
@@ -253,8 +324,8 @@ PendingHandshake dial(asio::io_context& io, const Dial& dial, const Finished& fi
   asio::error_code error;
   Socket socket = open_socket(io, dial.endpoint, error);
   if (error) {
-    asio::post(io, [=, &io] {
-      finished({std::make_exception_ptr(asio::system_error(error)), {}, Socket(io)});
+    asio::post(io, [=] {
+      finished({std::make_exception_ptr(asio::system_error(error)), {}, std::nullopt});
     });
     return {};
   }
@@ -262,10 +333,17 @@ PendingHandshake dial(asio::io_context& io, const Dial& dial, const Finished& fi
   exchange->start([finished](Exchange& self, const std::exception_ptr& why) {
     finished({why, {}, self.release()});
   });
-  exchange->connect(dial.endpoint, [hello = dial.hello, finished](Exchange& connected) {
+  const auto greet = [hello = dial.hello, finished](Exchange& connected) {
     connected.write(wire::encode_frame(hello), [finished](Exchange& introduced) {
       introduced.read([finished](Exchange& answered) { receive_answer(answered, finished); });
     });
+  };
+  exchange->connect(dial.endpoint, [tls = dial.tls, greet](Exchange& connected) {
+    if (tls != nullptr) {
+      connected.encrypt(*tls, Tls::Side::dials, greet);
+    } else {
+      greet(connected);
+    }
   });
   return exchange;
 }

@@ -6,13 +6,14 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/errors.hpp"
 #include "transport/steady_time.hpp"
-#include "transport/tcp/sockets.hpp"
+#include "transport/tcp/channel.hpp"
 #include "wire/wire_frame.hpp"
 
 namespace syncopate::tcp {
@@ -37,6 +38,10 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void on_failure(Failed failed) { failed_ = std::move(failed); }
 
   void connect(const Endpoint& endpoint, Step next);
+  /// Encrypts what follows. Errors: WrongTlsKey; ProtocolError, where the other side does not.
+  void encrypt(const Tls& tls, Tls::Side side, Step next);
+  /// Waits for the first byte, and leaves it where it is.
+  void peek(const std::function<void(Exchange&, unsigned char first)>& next);
   void write(std::vector<std::byte> frame, Step next);
   /// Errors: ProtocolError if the frame is not one of a handshake.
   void read(Step next);
@@ -46,8 +51,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   wire::FrameKind kind() const { return kind_; }                    ///< of the frame read last
   std::span<const std::byte> payload() const { return incoming_; }  ///< of the same frame
 
-  /// Releases the socket and stops the timer.
-  Socket release();
+  /// Releases the stream and stops the timer.
+  Channel release();
 
   /// Breaks the stream and stops the timer, without a failure.
   void abandon();
@@ -55,18 +60,22 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   /// Takes the step `next` after `delay`; the time limit does not apply any more.
   void take_later(std::chrono::milliseconds delay, Step next);
 
-  bool is_open() const { return socket_.is_open(); }
+  bool is_open() const { return channel_.socket().is_open(); }
   /// True if the remote node has shown that it belongs to the job.
   bool is_introduced() const { return introduced_; }
   void set_introduced() { introduced_ = true; }
 
  private:
   auto then(Step next);
-  void read_payload(Step next);
+  void await(Socket::wait_type what, Step next);
+  void shake_hands(const Step& next);
+  void write_rest(const Step& next);
+  void fill(std::span<std::byte> rest, const Step& next);
+  void read_payload(const Step& next);
   void expire();
   void fail(std::exception_ptr why);
 
-  Socket socket_;
+  Channel channel_;
   Timer timer_;
   const std::chrono::milliseconds limit_;
   Failed failed_;
@@ -77,9 +86,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   wire::FrameHeaderBytes header_{};
   std::vector<std::byte> incoming_;
   std::vector<std::byte> outgoing_;
+  std::size_t written_ = 0;  ///< of these
 };
-
-class Exchange;
 
 // The first frames of a stream: Hello from the node that dials, Welcome or Refused from the other.
 // The engine runs everything here, and every call returns at once.
@@ -91,7 +99,7 @@ using PendingHandshake = std::weak_ptr<Exchange>;
 struct HandshakeResult {
   std::exception_ptr error;  ///< if it is set, the other members are empty
   wire::Welcome welcome;
-  Socket socket;
+  std::optional<Channel> channel;
 };
 
 /// A node has shown another key than that of the job.
@@ -114,15 +122,17 @@ using Finished = std::function<void(HandshakeResult)>;
 /// Called with the name of the other end.
 using TurnedAway = std::function<void(const std::string& remote, const std::string& reason)>;
 
-/// Answers the handshake of the node at the other end of `socket`. If the node fails it, the node
+/// Answers the handshake of the node at the other end of `socket`, encrypted unless `tls` is null,
+/// which outlives the handshake. If the node fails it, the node
 /// is refused and `turned_away` is called. If `validate` welcomes the node, `finished` is called
 /// with the welcome, and with an error if the stream broke at that moment.
-PendingHandshake answer_handshake(Socket socket, std::chrono::milliseconds limit, Validate validate,
-                                  Finished finished, TurnedAway turned_away);
+PendingHandshake answer_handshake(Socket socket, const Tls* tls, std::chrono::milliseconds limit,
+                                  Validate validate, Finished finished, TurnedAway turned_away);
 
 struct Dial {
   Endpoint endpoint;
   wire::Hello hello;
+  const Tls* tls;  ///< null: without encryption; outlives the handshake
   std::chrono::milliseconds limit;
 };
 

@@ -128,12 +128,19 @@ namespace {
 
 template <class Options>
 std::unique_ptr<tcp::Node> make_node(const Options& options, bool control_only) {
-  return std::make_unique<tcp::Node>(tcp::Connections::Options{
-      .token = options.token,
-      .shares_memory = options.shared_memory,
-      .control_only = control_only,
-      .network = options.unencrypted ? tcp::Network::trusted : tcp::Network::loopback,
-      .limits = options.limits});
+  return std::make_unique<tcp::Node>(
+      tcp::Connections::Options{.token = options.token,
+                                .shares_memory = options.shared_memory,
+                                .control_only = control_only,
+                                .network = options.network,
+                                .limits = options.limits});
+}
+
+tcp::Network network_of(const TransportOptions& options) {
+  if (options.unencrypted) {
+    return tcp::Network::trusted;
+  }
+  return options.encrypted ? tcp::Network::encrypted : tcp::Network::loopback;
 }
 
 /// Always available: a socket needs only an address, and rings in shared memory fall back to
@@ -148,7 +155,7 @@ std::unique_ptr<Transport> listen_with(const TransportOptions& options) {
                                .address = options.address,
                                .descriptor = options.descriptor,
                                .shared_memory = shared_memory,
-                               .unencrypted = options.unencrypted,
+                               .network = network_of(options),
                                .control_only = options.control_only});
 }
 
@@ -158,7 +165,7 @@ std::unique_ptr<Transport> join_with(const TransportOptions& options) {
                                  .token = options.token,
                                  .address = options.address,
                                  .shared_memory = shared_memory,
-                                 .unencrypted = options.unencrypted};
+                                 .network = network_of(options)};
   join.timeout = options.timeout.value_or(join.timeout);
   return TcpTransport::join(join);
 }

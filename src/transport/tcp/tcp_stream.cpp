@@ -2,6 +2,8 @@
 
 #include <sys/socket.h>
 
+#include <utility>
+
 #include "transport/shm/byte_ring.hpp"
 
 namespace syncopate::tcp {
@@ -15,10 +17,20 @@ constexpr Duration spinning = std::chrono::microseconds(30);
 
 }  // namespace
 
+/// Wake-up events say nothing, so they are not encrypted.
+Stream::Stream(Channel channel, std::unique_ptr<shm::Duplex> rings)
+    : channel_(std::move(channel)), rings_(std::move(rings)) {
+  if (rings_) {
+    channel_.stop_encrypting();
+  } else if (channel_.tls() != nullptr) {
+    channel_.tls()->read_ahead();
+  }
+}
+
 std::size_t Stream::write_some(std::span<const asio::const_buffer> buffers,
                                asio::error_code& error) {
   if (!rings_) {
-    return socket_.write_some(buffers, error);
+    return channel_.write_some(buffers, error);
   }
   std::size_t written = 0;
   if (shm::spin([&] { return (written = write_to_ring(buffers)) > 0; }, spinning)) {
@@ -52,7 +64,7 @@ std::size_t Stream::write_to_ring(std::span<const asio::const_buffer> buffers) {
 
 std::size_t Stream::read_some(const Space& space, bool rest_is_coming, asio::error_code& error) {
   if (!rings_) {
-    return socket_.read_some(space, error);
+    return channel_.read_some(space, error);
   }
   std::size_t bytes = 0;
   const auto read = [&] { return (bytes = read_from_ring(space)) > 0; };
@@ -89,7 +101,7 @@ void Stream::take_wakeups() {
   std::array<std::byte, 256> wakeups;
   while (!ended_) {
     asio::error_code error;
-    socket_.read_some(asio::buffer(wakeups), error);
+    socket().read_some(asio::buffer(wakeups), error);
     if (error == asio::error::would_block) {
       return;
     }
@@ -99,7 +111,7 @@ void Stream::take_wakeups() {
 
 /// A failed send needs no handling: the peer has gone, or its socket is full of wake-up bytes.
 void Stream::wake_peer() {
-  ::send(socket_.native_handle(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  ::send(socket().native_handle(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 }  // namespace syncopate::tcp

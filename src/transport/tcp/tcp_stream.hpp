@@ -6,7 +6,7 @@
 #include <span>
 
 #include "transport/shm/byte_ring.hpp"
-#include "transport/tcp/sockets.hpp"
+#include "transport/tcp/channel.hpp"
 
 namespace syncopate::tcp {
 
@@ -18,11 +18,16 @@ namespace syncopate::tcp {
 /// Threads: `write_some` under the outbox's mutex; only the engine calls the rest.
 class Stream {
  public:
-  Stream(Socket socket, std::unique_ptr<shm::Duplex> rings)
-      : socket_(std::move(socket)), rings_(std::move(rings)) {}
+  Stream(Channel channel, std::unique_ptr<shm::Duplex> rings);
 
-  Socket& socket() { return socket_; }
+  Socket& socket() { return channel_.socket(); }
   bool has_rings() const { return rings_ != nullptr; }
+  /// True if `read_some` returns bytes as long as there are any, not only as many as fit.
+  bool must_be_read_empty() const { return has_rings() || channel_.tls() != nullptr; }
+  /// True if bytes of a message have been accepted that `write_some` has not counted yet.
+  bool holds_bytes() const { return channel_.tls() != nullptr && channel_.tls()->is_in_record(); }
+  /// Tells the peer that nothing more follows.
+  void finish() { channel_.finish(); }
 
   /// Writes the bytes that fit. `error` is `would_block` if none fit: the socket becomes writable
   /// (with rings: readable) when there is room.
@@ -46,7 +51,7 @@ class Stream {
   std::size_t read_from_ring(const Space& space);
   void wake_peer();
 
-  Socket socket_;
+  Channel channel_;
   std::unique_ptr<shm::Duplex> rings_;
   asio::error_code ended_;  ///< with rings: how the socket ended
 };

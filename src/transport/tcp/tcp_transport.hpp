@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "transport/tcp/network.hpp"
 #include "transport/transport.hpp"
 
 namespace syncopate {
@@ -25,9 +26,9 @@ namespace syncopate {
 ///           the dialling node shows the job's token. A node that fails, or sends nothing in time,
 ///           is refused; other nodes do not notice. At most 64 streams wait for their handshake;
 ///           the oldest is closed when another one arrives. The refusal of a wrong token is
-///           delayed, longer each time, which delays only that node. Streams are not encrypted yet,
-///           so a node accepts only loopback addresses, unless `unencrypted` declares that the
-///           network is trusted.
+///           delayed, longer each time, which delays only that node. Beyond loopback streams are
+///           encrypted (`Network::encrypted`): TLS 1.3, with the token as the key that all nodes
+///           have, before the first frame; or the user declares that the network is trusted.
 /// Memory:   a node keeps messages that no receive takes. It stops reading from a peer that has
 ///           more than `unclaimed_limit` bytes of them, until some are received, or until a receive
 ///           waits for a message that this peer could send: that message may be queued behind
@@ -52,8 +53,8 @@ class TcpTransport : public Transport {
     std::string address = "127.0.0.1:0";  ///< HOST:PORT; port 0 takes a free one
     std::optional<int> descriptor{};      ///< a listening socket to own, instead of `address`
     bool shared_memory = true;            ///< if both sides are on one host
-    bool unencrypted = false;             ///< beyond loopback; for networks that are trusted
-    bool control_only = false;            ///< takes only control messages, as a job's coordinator
+    tcp::Network network = tcp::Network::loopback;
+    bool control_only = false;  ///< takes only control messages, as a job's coordinator
     Limits limits{};
   };
 
@@ -63,7 +64,7 @@ class TcpTransport : public Transport {
     std::string address = "127.0.0.1:0";        ///< where this node listens for its peers
     std::chrono::milliseconds timeout{10'000};  ///< for the coordinator to appear and to answer
     bool shared_memory = true;                  ///< if both sides are on one host
-    bool unencrypted = false;                   ///< beyond loopback; for networks that are trusted
+    tcp::Network network = tcp::Network::loopback;
     Limits limits{};
   };
 
