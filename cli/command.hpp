@@ -35,6 +35,7 @@ Command add_profile(CLI::App& root, const Handlers& handlers);
 Command add_networks(CLI::App& root, const Handlers& handlers);
 Command add_schemes(CLI::App& root);
 Command add_data(CLI::App& root);
+Command add_key(CLI::App& root);
 Command add_trace(CLI::App& root);
 Command add_export(CLI::App& root);
 Command add_import(CLI::App& root);

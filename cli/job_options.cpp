@@ -3,42 +3,18 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
-#include <system_error>
 
 #include "base/errors.hpp"
-#include "base/file.hpp"
 #include "cli/command.hpp"
 #include "config/option.hpp"
 #include "config/text.hpp"
+#include "job/launch/environment.hpp"
+#include "job/launch/job_key.hpp"
 
 namespace syncopate::cli {
 namespace {
 
 const std::string rendezvous(option_group::rendezvous);
-
-/// A shorter key can be found by trying; a longer one does not fit the handshake.
-constexpr std::size_t least_key_bytes = 16;
-constexpr std::size_t most_key_bytes = 1024;
-
-void refuse_readable_by_others(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  const fs::perms others = fs::perms::group_all | fs::perms::others_all;
-  if (!error && fs::exists(status) && (status.permissions() & others) != fs::perms::none) {
-    throw ConfigError(fmt::format(
-        "--secret: other users may read or change {0} (mode {1:04o}); run: chmod 600 {0}", path,
-        static_cast<unsigned>(status.permissions())));
-  }
-}
-
-std::string without_white_space(const std::string& text) {
-  constexpr const char* white = " \t\r\n";
-  const auto first = text.find_first_not_of(white);
-  return first == std::string::npos ? std::string()
-                                    : text.substr(first, text.find_last_not_of(white) - first + 1);
-}
 
 }  // namespace
 
@@ -64,25 +40,20 @@ Duration gather_limit_of(const CLI::App& app, Duration usual) {
 }
 
 void add_secret(CLI::App& app, const std::string& usual) {
-  add_value(app, "secret", "FILE",
-            fmt::format("a file with the job's key, readable only by its owner [{}]", usual))
+  add_value(
+      app, "secret", "FILE",
+      fmt::format("a file with the job's key, which encrypts its streams; `syncopate key new` "
+                  "makes one [that of {}, or {}]",
+                  key_file_variable, usual))
       ->group(rendezvous);
 }
 
 std::string secret_of(const CLI::App& app) {
-  const auto path = given(app, "--secret");
-  if (!path) {
-    return {};
+  if (const auto file = given(app, "--secret")) {
+    return read_key(*file, "--secret");
   }
-  refuse_readable_by_others(*path);
-  const std::string key = without_white_space(read_file(*path));
-  if (key.size() < least_key_bytes || key.size() > most_key_bytes) {
-    throw ConfigError(
-        fmt::format("--secret: expected a key of {} to {} bytes in {}, found {}; make one: umask "
-                    "077; head -c 32 /dev/urandom | base64 > {}",
-                    least_key_bytes, most_key_bytes, *path, key.size(), *path));
-  }
-  return key;
+  const std::string file = from_environment(key_file_variable);
+  return file.empty() ? std::string() : read_key(file, key_file_variable);
 }
 
 void add_index(CLI::App& app, const std::string& role) {

@@ -21,8 +21,8 @@ Duration gather_limit_of(const CLI::App& app, Duration usual);
 
 /// `usual`: the default that the help text shows.
 void add_secret(CLI::App& app, const std::string& usual);
-/// The content of the file of `--secret`, without the white space around it; empty without
-/// `--secret`. Errors: DataError if the file cannot be read; ConfigError if other users can read or
+/// The key in the file of `--secret`, or of the variable `key_file_variable`; empty without either.
+/// Errors: DataError if the file cannot be read; ConfigError if other users can read or
 /// change it, or if its key is too short or too long.
 std::string secret_of(const CLI::App& app);
 

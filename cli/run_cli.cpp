@@ -96,6 +96,7 @@ int parse_and_run(int argc, char** argv, const Handlers& handlers) {
                                 add_networks(root, handlers),
                                 add_schemes(root),
                                 add_data(root),
+                                add_key(root),
                                 add_trace(root),
                                 add_export(root),
                                 add_import(root),

@@ -99,6 +99,7 @@ typedef struct syncopate_entry {
   uint32_t local_rank; /* among the processes of this host */
   const char *address; /* HOST:PORT at which this process listens; port 0: any free port. NULL: 127.0.0.1:0 */
   int unencrypted;     /* not 0: the network is trusted, so `address` may be beyond loopback */
+  const char *key_file; /* a file with a key that all hosts have: it encrypts the job, in place of `key`. NULL: none */
 } syncopate_entry;
 
 /* Settings with which a program joins. The command line of `syncopate run` may give them instead; both may give the
@@ -142,6 +143,7 @@ typedef struct syncopate_host_options {
   size_t size;
   const char *address; /* HOST:PORT at which it listens; port 0: any free port. NULL: 127.0.0.1:0 */
   int unencrypted;     /* not 0: the network is trusted, so `address` may be beyond loopback */
+  const char *key_file; /* as in syncopate_entry: `address` may be beyond loopback, and streams are encrypted. NULL: none */
 } syncopate_host_options;
 
 /* Starts a coordinator for `worker_count` workers. `options` may be NULL. */

@@ -10,8 +10,13 @@ constexpr const char* coordinator_examples = R"(Example:
   syncopate coordinator --listen 127.0.0.1:9091 --network lenet5 --workers 2
   syncopate worker --join 127.0.0.1:9091 --secret FILE     (twice)
 
+On several hosts:
+  syncopate key new job.key                                (and copy it to each host)
+  syncopate coordinator --listen node1:9091 --secret job.key --network lenet5 --workers 2
+  syncopate worker --join node1:9091 --secret job.key      (on each host)
+
 The coordinator holds the configuration, tests the model, shows the job and keeps its run folder.
-Without --secret, it makes a random key and shows the command that joins the job.)";
+Without --secret, it makes a new key and shows the command that joins the job.)";
 
 }  // namespace
 
@@ -19,16 +24,17 @@ Command add_coordinator(CLI::App& root, const Handlers& handlers) {
   CLI::App* app = root.add_subcommand("coordinator",
                                       "Start a job whose workers and servers are started by hand.");
   add_value(*app, "listen", "HOST:PORT",
-            "address for workers and servers to join; port 0 chooses a free port")
+            "address for workers and servers to join, beyond this host only with a key; port 0 "
+            "chooses a free port")
       ->group(std::string(option_group::rendezvous));
-  add_secret(*app, "a random key");
+  add_secret(*app, "a new key for this host alone");
   add_gather_limit(*app, patient_gather_limit);
   add_train_options(*app);
   app->footer(coordinator_examples);
   return {app, [app, &handlers] {
             CoordinateRequest request{.job = {},
                                       .address = required(*app, "--listen", "HOST:PORT"),
-                                      .token = secret_of(*app)};
+                                      .key = secret_of(*app)};
             const TrainCommand job = job_of(*app, handlers);
             request.job = job.request;
             request.job.gather_limit = gather_limit_of(*app, patient_gather_limit);

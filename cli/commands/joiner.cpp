@@ -24,9 +24,12 @@ std::uint32_t threads_in(const GivenOptions& given) {
 
 JoinRequest request_of(const CLI::App& app, Role role) {
   const GivenOptions given = given_options(app);
+  const std::string key = secret_of(app);
   return {.role = role,
           .address = required(app, "--join", "HOST:PORT, where the job's coordinator listens"),
-          .token = secret_of(app),
+          .token = key,
+          .interface = cli::given(app, "--interface").value_or(""),
+          .encrypted = !key.empty(),
           .index = index_of(app),
           .gather_limit = gather_limit_of(app, patient_gather_limit),
           .given = given,
@@ -42,11 +45,15 @@ Command add_joiner(CLI::App& root, const Handlers& handlers, Role role) {
       ->group(std::string(option_group::rendezvous));
   add_secret(*app, "none");
   add_index(*app, noun(role));
+  add_value(*app, "interface", "NAME",
+            "network interface by which others reach this process [that of the route to the "
+            "coordinator]")
+      ->group(std::string(option_group::rendezvous));
   add_gather_limit(*app, patient_gather_limit);
   add_expectations(*app);
   add_output_options(*app, Says::lines);
   app->footer(
-      fmt::format("Example:\n  syncopate {} --join 127.0.0.1:9091 --secret job.key\n\n"
+      fmt::format("Example:\n  syncopate {} --join node1:9091 --secret job.key\n\n"
                   "The coordinator describes the job. An option that contradicts it is "
                   "refused.",
                   noun(role)));

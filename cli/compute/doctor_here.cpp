@@ -81,9 +81,11 @@ Finding ask_coordinator(const DoctorCommand& command) {
   Finding finding{.subject = "coordinator", .text = ""};
   try {
     const TimePoint begun = steady_now();
-    const auto transport = join_over(
-        "shm",
-        {.token = command.token, .coordinator = command.join, .timeout = milliseconds(5000)});
+    const auto transport = join_over("shm", {.token = command.token,
+                                             .coordinator = command.join,
+                                             .address = {},
+                                             .timeout = milliseconds(5000),
+                                             .encrypted = !command.token.empty()});
     finding.text = fmt::format("a coordinator of this version answers at {} within {:.1f} ms",
                                command.join, to_seconds(steady_now() - begun) * 1e3);
     transport->close(steady_now() + std::chrono::seconds(1));

@@ -31,6 +31,9 @@ struct JobEntry {
   /// HOST:PORT at which this process listens; port 0: any free port.
   std::string address = "127.0.0.1:0";
   bool unencrypted = false;  ///< allows addresses beyond loopback: the network is trusted
+  /// A file with a key that all hosts have (`syncopate key new`): it encrypts the job, in place of
+  /// `key`, and addresses may be beyond loopback.
+  std::string key_file = {};
 };
 
 /// Settings with which a program joins. The command line of `syncopate run` may give them instead;
@@ -258,6 +261,7 @@ inline Job::Job(const InitOptions& options) {
     entry.local_rank = options.entry->local_rank;
     entry.address = options.entry->address.c_str();
     entry.unencrypted = options.entry->unencrypted ? 1 : 0;
+    entry.key_file = detail::text_or_null(options.entry->key_file);
   }
   syncopate_join_options joining{};
   joining.size = sizeof joining;

@@ -18,10 +18,12 @@ class Session;
 
 /// The options with which a node opens a transport. A transport reads the fields that it needs.
 struct TransportOptions {
-  std::string token{};                  ///< the secret that every node of the job knows
-  std::string coordinator{};            ///< HOST:PORT of node 0; for `join`
-  std::string address = "127.0.0.1:0";  ///< HOST:PORT where this node listens; port 0: a free one
-  std::optional<int> descriptor{};      ///< a listening socket to own instead; for `listen`
+  std::string token{};        ///< the secret that every node of the job knows
+  std::string coordinator{};  ///< HOST:PORT of node 0; for `join`
+  /// HOST:PORT where this node listens; port 0: a free one. Empty, for `join`: a free port of the
+  /// address from which it reaches the coordinator.
+  std::string address = "127.0.0.1:0";
+  std::optional<int> descriptor{};  ///< a listening socket to own instead; for `listen`
   std::optional<std::chrono::milliseconds> timeout{};  ///< of `join`; empty: the transport's own
   /// The token is a key that the user has given to all nodes: it encrypts the streams, and nodes
   /// may be beyond loopback.

@@ -62,10 +62,10 @@ class JobTest(unittest.TestCase):
         self.addCleanup(job.end)
         return job
 
-    def coordinate(self, *options, address="127.0.0.1:0", run_dir="run"):
+    def coordinate(self, *options, address="127.0.0.1:0", run_dir="run", through=()):
         """Starts a coordinator with the key of this test; `join` starts the other members."""
         own = self.with_secret(options)
-        job = RunningJob(self.folder / run_dir, ["--listen", address, *own], command="coordinator")
+        job = RunningJob(self.folder / run_dir, ["--listen", address, *own], command="coordinator", through=through)
         self.addCleanup(job.end)
         return job
 
@@ -106,10 +106,10 @@ class JobTest(unittest.TestCase):
 class RunningJob:
     """A running job, whose events the test reads one by one."""
 
-    def __init__(self, run_dir, options, command="train"):
+    def __init__(self, run_dir, options, command="train", through=()):
         self.run_dir = pathlib.Path(run_dir)
         place = [] if "--resume" in options else ["--run-dir", run_dir]
-        command = [SYNCOPATE, command, "--json", *place, *options]
+        command = [*through, SYNCOPATE, command, "--json", *place, *options]
         self.process = subprocess.Popen(
             [str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )

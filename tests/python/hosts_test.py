@@ -42,7 +42,7 @@ class Hosts(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def start(self, trusted, script, *arguments, names=("host-0", "host-1"), master="10.84.0.1"):
+    def start(self, trusted, script, *arguments, names=("host-0", "host-1"), master="10.84.0.1", keys=(None, None)):
         """Runs a script on both hosts; returns the outputs of the two ranks and their exit statuses."""
         running = []
         for rank, host in enumerate(self.hosts):
@@ -50,6 +50,8 @@ class Hosts(unittest.TestCase):
                      "LOCAL_WORLD_SIZE": "1", "SYNCOPATE_UNENCRYPTED": trusted, "PYTHONWARNINGS": "ignore"}
             if master is None:
                 del place["MASTER_ADDR"]
+            if keys[rank] is not None:
+                place["SYNCOPATE_KEY_FILE"] = str(keys[rank])
             named = ["unshare", "--uts", "sh", "-c", f'hostname {names[rank]} && exec "$@"', "sh"]
             command = host.words(*named, sys.executable, "-B", HERE / script, *arguments)
             running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=place,
@@ -93,7 +95,26 @@ class Hosts(unittest.TestCase):
         self.assertEqual(statuses, [1, 1], outputs)
         for output in outputs:
             self.assertIn("the ranks are on several hosts (host-0, host-1)", output)
-            self.assertIn("set SYNCOPATE_UNENCRYPTED=1", output)
+            self.assertIn("set SYNCOPATE_KEY_FILE=FILE; or set SYNCOPATE_UNENCRYPTED=1", output)
+
+    def key(self, name, text="a key that each host has"):
+        path = pathlib.Path(self.folder) / name
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
+            file.write(text)
+        return path
+
+    def test_five_calls_on_two_hosts_encrypted_by_a_key(self):
+        outputs, statuses = self.start("0", "scripts.py", "learns", "esync", keys=[self.key("one"), self.key("other")])
+        self.assertEqual(statuses, [0, 0], outputs)
+        for output in outputs:
+            self.assertGreater(json.loads(output.splitlines()[-1])["accuracy"], 0.6)
+
+    def test_a_key_on_one_host_alone(self):
+        outputs, statuses = self.start("1", "scripts.py", "learns", "esync", keys=[self.key("one"), None])
+        self.assertEqual(statuses, [1, 1], outputs)
+        for output in outputs:
+            self.assertIn("SYNCOPATE_KEY_FILE is set on some ranks of the job: set it on all, or on none", output)
+
 
 
 class Addresses(unittest.TestCase):

@@ -18,7 +18,8 @@ class Option(Structure):
 
 class Entry(Structure):
     _fields_ = [("size", c_size_t), ("coordinator", c_char_p), ("key", c_char_p), ("rank", c_uint32),
-                ("worker_count", c_uint32), ("local_rank", c_uint32), ("address", c_char_p), ("unencrypted", c_int)]
+                ("worker_count", c_uint32), ("local_rank", c_uint32), ("address", c_char_p), ("unencrypted", c_int),
+                ("key_file", c_char_p)]
 
 
 class JoinOptions(Structure):
@@ -27,7 +28,7 @@ class JoinOptions(Structure):
 
 
 class HostOptions(Structure):
-    _fields_ = [("size", c_size_t), ("address", c_char_p), ("unencrypted", c_int)]
+    _fields_ = [("size", c_size_t), ("address", c_char_p), ("unencrypted", c_int), ("key_file", c_char_p)]
 
 
 class GroupOptions(Structure):

@@ -215,18 +215,25 @@ def _expect_whole_env():
 def _join_by_store(store, rank, size, close, scheme=None, options=None, timeout=0.0):
     """Joins a job that rank 0 coordinates; `close` is called with the coordinator when this worker leaves."""
     hosts = _said_by_all(store, "host", rank, size, _network_here())
-    address = "127.0.0.1:0" if len(set(hosts)) == 1 else _address_here(hosts, store)
-    unencrypted = int(len(set(hosts)) > 1)
-    in_file = not unencrypted and len(set(_said_by_all(store, "folder", rank, size, identity_of_folder()))) == 1
+    several = len(set(hosts)) > 1
+    address = _address_here(hosts, store) if several else "127.0.0.1:0"
+    key_file = os.environ.get("SYNCOPATE_KEY_FILE", "").encode() or None
+    if len(set(_said_by_all(store, "encrypted", rank, size, str(key_file is not None)))) > 1:
+        raise ConfigError("SYNCOPATE_KEY_FILE is set on some ranks of the job: set it on all, or on none")
+    unencrypted = int(several and key_file is None)
+    in_file = not several and key_file is None and len(set(_said_by_all(store, "folder", rank, size, identity_of_folder()))) == 1
     host = None
     if rank == 0:
-        own = library.HostOptions(size=ctypes.sizeof(library.HostOptions), address=address.encode(), unencrypted=unencrypted)
+        own = library.HostOptions(size=ctypes.sizeof(library.HostOptions), address=address.encode(), unencrypted=unencrypted,
+                                  key_file=key_file)
         host = library.made("host_open", size, ctypes.byref(own))
-        shown = f"{library.call('host_coordinator', host).decode()} {library.call('host_key', host).decode()}"
+        shown = library.call("host_coordinator", host).decode()
+        if key_file is None:  # which every rank has, and nobody else
+            shown += f" {library.call('host_key', host).decode()}"
         shown = leave_key_file(shown) if in_file else shown
         store.set(_COORDINATOR, shown)
     entry = library.Entry(size=ctypes.sizeof(library.Entry), rank=rank, worker_count=size, local_rank=hosts[:rank].count(hosts[rank]),
-                          address=address.encode(), unencrypted=unencrypted)
+                          address=address.encode(), unencrypted=unencrypted, key_file=key_file)
     try:
         job = _joined(store, entry, lambda: Job(scheme, options, entry, hosts, timeout), in_file)
     finally:  # every rank has joined, or this one has failed
@@ -247,7 +254,8 @@ def _joined(store, entry, join, in_file=False):
     while True:
         named = store.get(_COORDINATOR)
         try:
-            entry.coordinator, entry.key = (read_key_file(named.decode()).encode() if in_file else named).split()
+            entry.coordinator, *key = (read_key_file(named.decode()).encode() if in_file else named).split()
+            entry.key = key[0] if key else None
             return join()
         except Error:
             if not _names_another(store, named):
@@ -263,7 +271,7 @@ def _names_another(store, coordinator):
 def _forget(store, rank):
     """Removes the entries from the store for ranks that restart: every rank has joined, and has read all of them."""
     with contextlib.suppress(RuntimeError):  # a store without delete
-        for name in ("host", "folder"):
+        for name in ("host", "encrypted", "folder"):
             store.delete_key(f"syncopate/{name}/{rank}")
         if rank == 0:
             store.delete_key(_COORDINATOR)
@@ -298,11 +306,12 @@ def _said_by_all(store, name, rank, size, mine):
 
 def _address_here(hosts, store):
     """Returns the address at which the host of MASTER_ADDR, or of the store, reaches this host. Errors: ConfigError if
-    the user has not declared the network trusted, and if other hosts cannot reach this one."""
+    there is no key and the user has not declared the network trusted, and if other hosts cannot reach this one."""
     names = ", ".join(sorted(each.split()[0] for each in set(hosts)))
-    if os.environ.get("SYNCOPATE_UNENCRYPTED") != "1":
-        raise ConfigError(f"the ranks are on several hosts ({names}), and connections between them "
-                          "are not encrypted: set SYNCOPATE_UNENCRYPTED=1 where you trust the network")
+    if not os.environ.get("SYNCOPATE_KEY_FILE") and os.environ.get("SYNCOPATE_UNENCRYPTED") != "1":
+        raise ConfigError(f"the ranks are on several hosts ({names}), and there is no key to encrypt connections between them: "
+                          "make one by `syncopate key new FILE`, copy it to each host, and set SYNCOPATE_KEY_FILE=FILE; or set "
+                          "SYNCOPATE_UNENCRYPTED=1 where you trust the network")
     master = os.environ.get("MASTER_ADDR") or _host_of(store)
     if master is None:
         raise ConfigError(f"the ranks are on several hosts ({names}), and the store of torch.distributed has no address: "

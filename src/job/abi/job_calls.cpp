@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "job/abi/c_calls.hpp"
 #include "job/abi/objects.hpp"
+#include "job/launch/job_key.hpp"
 
 namespace syncopate::abi {
 namespace {
@@ -18,6 +19,11 @@ JobEntry entry_of(const syncopate_entry& entry) {
   if (entry.address != nullptr) {
     own.address = entry.address;
   }
+  if (entry.key_file != nullptr) {
+    own.key = read_key(entry.key_file, "key_file");
+    own.encrypted = true;
+    own.unencrypted = false;
+  }
   return own;
 }
 
@@ -29,6 +35,10 @@ std::unique_ptr<syncopate_host> host_of(std::uint32_t workers,
     own.unencrypted = given.unencrypted != 0;
     if (given.address != nullptr) {
       own.address = given.address;
+    }
+    if (given.key_file != nullptr) {
+      own.key = read_key(given.key_file, "key_file");
+      own.unencrypted = false;
     }
   }
   if (workers == 0) {

@@ -41,6 +41,7 @@ ProgramLaunch launch_of(const JobEntry& entry) {
           .size = entry.size,
           .local_rank = entry.local_rank,
           .address = entry.address,
+          .encrypted = entry.encrypted,
           .unencrypted = entry.unencrypted};
 }
 

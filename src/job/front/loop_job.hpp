@@ -24,6 +24,7 @@ struct JobEntry {
   std::uint32_t local_rank = 0;  ///< among the processes of this host
   /// HOST:PORT where this process listens; port 0: a free one.
   std::string address = "127.0.0.1:0";
+  bool encrypted = false;    ///< the key is one that the user has given to all hosts
   bool unencrypted = false;  ///< allows addresses beyond loopback: the network is trusted
 };
 

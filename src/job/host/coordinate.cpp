@@ -138,6 +138,7 @@ std::string_view transport_of(TransportKind kind) {
 std::unique_ptr<Transport> listen(const CoordinatorEndpoint& endpoint, int listener) {
   return listen_over(transport_of(endpoint.transport), {.token = endpoint.token,
                                                         .descriptor = listener,
+                                                        .encrypted = endpoint.encrypted,
                                                         .control_only = true,
                                                         .session = endpoint.session});
 }
@@ -146,6 +147,7 @@ std::unique_ptr<Transport> connect(const CoordinatorEndpoint& endpoint) {
   return join_over(transport_of(endpoint.transport), {.token = endpoint.token,
                                                       .coordinator = endpoint.address,
                                                       .address = endpoint.own_address,
+                                                      .encrypted = endpoint.encrypted,
                                                       .unencrypted = endpoint.unencrypted,
                                                       .session = endpoint.session});
 }

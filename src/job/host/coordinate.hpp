@@ -21,9 +21,11 @@ struct CoordinatorEndpoint {
   std::string token;
   TransportKind transport = TransportKind::shm;
   mpi::Session* session = nullptr;  ///< session of transport mpi
-  /// HOST:PORT at which a joining node listens; port 0 selects a free port.
-  std::string own_address = "127.0.0.1:0";
-  bool unencrypted = false;  ///< `own_address` may be beyond loopback: the network is trusted
+  /// HOST:PORT at which a joining node listens; port 0 selects a free port; empty: at a free port of
+  /// the address from which it reaches the coordinator.
+  std::string own_address = {};
+  bool encrypted = false;    ///< the token is a key that the user has given to all hosts
+  bool unencrypted = false;  ///< nodes may be beyond loopback: the network is trusted
 };
 
 /// Returns the transport of node 0. `listener`: the listening socket of an endpoint with an

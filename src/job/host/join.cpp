@@ -12,6 +12,7 @@
 #include "job/launch/run_claim.hpp"
 #include "membership/enquiry.hpp"
 #include "spec/config_file.hpp"
+#include "transport/tcp/sockets.hpp"
 #include "transport/transport_registry.hpp"
 
 namespace syncopate {
@@ -63,6 +64,12 @@ std::unique_ptr<HostSite> site_of(const wire::JobDescription& description,
   return make_site(config, checkpoint);
 }
 
+/// Errors: ConfigError for an interface that this host lacks.
+std::string own_address(const JoinRequest& request) {
+  return request.interface.empty() ? std::string()
+                                   : tcp::address_of_interface(request.interface) + ":0";
+}
+
 /// Errors: ProtocolError if the job has no member with this index.
 void check_index(const HostSite& site, Role role, Rank index) {
   const std::uint32_t count = member_role(role).count(site.plan().membership());
@@ -76,8 +83,11 @@ void check_index(const HostSite& site, Role role, Rank index) {
 
 std::unique_ptr<Transport> reach_coordinator(const JoinRequest& request) {
   const auto limit = std::chrono::ceil<Milliseconds>(request.gather_limit);
-  TransportOptions options{
-      .token = request.token, .coordinator = request.address, .timeout = limit};
+  TransportOptions options{.token = request.token,
+                           .coordinator = request.address,
+                           .address = own_address(request),
+                           .timeout = limit,
+                           .encrypted = request.encrypted};
   if (limit > time_to_notice) {
     options.timeout = time_to_notice;
     try {

@@ -34,7 +34,7 @@ struct JobRequest {
 struct CoordinateRequest {
   JobRequest job;
   std::string address;  ///< HOST:PORT at which the coordinator listens
-  std::string token;
+  std::string key;      ///< that encrypts the job; empty: a new one, for a job on this host
 };
 
 /// A worker or a server that joins a job by hand.
@@ -42,6 +42,8 @@ struct JoinRequest {
   Role role = Role::worker;
   std::string address;  ///< HOST:PORT at which the coordinator listens
   std::string token;
+  std::string interface = {};  ///< by which the others reach this process; empty: that of the route
+  bool encrypted = false;      ///< the token is a key that the user has given
   std::optional<std::uint32_t> index;  ///< empty: the next free one
   Duration gather_limit{};             ///< for the coordinator to appear
   GivenOptions given;

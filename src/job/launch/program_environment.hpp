@@ -20,6 +20,7 @@ struct ProgramLaunch {
   std::uint32_t local_rank = 0;
   GivenOptions options = {};            ///< of the command line
   std::string address = "127.0.0.1:0";  ///< HOST:PORT at which the program listens
+  bool encrypted = false;               ///< the key is one that the user has given to all hosts
   bool unencrypted = false;             ///< allows an address beyond loopback
 
   friend bool operator==(const ProgramLaunch&, const ProgramLaunch&) = default;

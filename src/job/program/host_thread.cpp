@@ -21,6 +21,7 @@ std::unique_ptr<Transport> listener_with(const std::string& key,
                                          const ProgramHostThread::Options& options) {
   return listen_over("shm", {.token = key,
                              .address = options.address,
+                             .encrypted = !options.key.empty(),
                              .unencrypted = options.unencrypted,
                              .control_only = true});
 }
@@ -33,7 +34,7 @@ std::string with_free_port(const std::string& address) {
 }  // namespace
 
 ProgramHostThread::ProgramHostThread(std::uint32_t programs, const Options& options)
-    : place_{.address = {}, .token = unguessable_token()},
+    : place_{.address = {}, .token = options.key.empty() ? unguessable_token() : options.key},
       world_(listener_with(place_.token, options)) {
   place_.address = world_.transport().address();
   task_ = world_.spawn("coordinator", [this, programs, options] { run(programs, options); });
@@ -70,6 +71,7 @@ void ProgramHostThread::coordinate(std::uint32_t programs, const Options& option
                          .wall_time = wall_seconds(),
                          .key = place_.token,
                          .address = with_free_port(options.address),
+                         .encrypted = !options.key.empty(),
                          .unencrypted = options.unencrypted})
         .run();
   } catch (const std::exception& error) {

@@ -19,7 +19,8 @@ class ProgramHostThread {
  public:
   struct Options {
     std::string address = "127.0.0.1:0";  ///< HOST:PORT where it listens; port 0: a free one
-    bool unencrypted = false;             ///< allows addresses beyond loopback
+    std::string key = {};      ///< that the user has given to all hosts; empty: a new one
+    bool unencrypted = false;  ///< allows addresses beyond loopback
   };
 
   explicit ProgramHostThread(std::uint32_t programs) : ProgramHostThread(programs, Options()) {}

@@ -427,6 +427,7 @@ void ProgramHost::train() {
                {.address = {},
                 .token = options_.key,
                 .own_address = options_.address,
+                .encrypted = options_.encrypted,
                 .unencrypted = options_.unencrypted});
   training_failed_ = false;
 }

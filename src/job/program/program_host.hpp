@@ -49,6 +49,7 @@ class ProgramHost : private NodeService {
     std::string key;  ///< of the world's transport, for the servers of a training
     /// HOST:PORT where these listen; port 0: a free one.
     std::string address = "127.0.0.1:0";
+    bool encrypted = false;    ///< the key is one that the user has given to all hosts
     bool unencrypted = false;  ///< that may be beyond loopback: the network is trusted
   };
 

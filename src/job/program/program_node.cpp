@@ -26,6 +26,7 @@ std::unique_ptr<Transport> transport_of(const ProgramLaunch& launch, TransportKi
                    {.token = launch.key,
                     .coordinator = launch.coordinator,
                     .address = launch.address,
+                    .encrypted = launch.encrypted,
                     .unencrypted = launch.unencrypted});
 }
 

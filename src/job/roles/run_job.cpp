@@ -40,8 +40,8 @@ std::vector<Child> processes_of(const TrainingJob& job, Descriptor events, Durat
 }
 
 /// Binds the address before any process starts, so that an address in use causes an error at once.
-ListeningSocket listen_at(const std::string& address) {
-  tcp::Endpoint endpoint = tcp::parse_address(address);
+ListeningSocket listen_at(const std::string& address, tcp::Network network) {
+  tcp::Endpoint endpoint = tcp::resolve_address(address, network);
   const int family = endpoint.protocol().family();
   ListeningSocket listener{Descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)), {}};
   const int socket = listener.socket.get();
@@ -96,16 +96,18 @@ int coordinate_job(const CoordinateRequest& wanted, const OpenView& open_view) {
         "a job in virtual time runs in one process, which no other can join: start the job by "
         "`syncopate train`");
   }
-  ListeningSocket listener = listen_at(wanted.address);
+  ListeningSocket listener = listen_at(
+      wanted.address, wanted.key.empty() ? tcp::Network::loopback : tcp::Network::encrypted);
   RunClaim claim(wanted.job);
   const JobRequest& request = claim.request();
   std::optional<KeyFile> own_key;
-  if (wanted.token.empty()) {
+  if (wanted.key.empty()) {
     own_key.emplace(request.config.run_dir);
   }
   const CoordinatorEndpoint endpoint{.address = listener.address,
-                                     .token = own_key ? own_key->key() : wanted.token,
-                                     .transport = config.transport};
+                                     .token = own_key ? own_key->key() : wanted.key,
+                                     .transport = config.transport,
+                                     .encrypted = true};
   const TrainingJob job(request.config, checkpoint_of(request));
   go_on(claim, job);
   Pipe events = make_pipe();

@@ -55,13 +55,15 @@ Connections::Connections(asio::io_context& io, mail::Mailbox& mailbox,
 void Connections::listen(const TcpTransport::ListenOptions& options) {
   listener_.emplace(io_, options.descriptor
                              ? adopt_listener(io_, *options.descriptor, network_)
-                             : tcp::open_listener(io_, parse_address(options.address, network_)));
+                             : tcp::open_listener(io_, resolve_address(options.address, network_)));
   sharing_.introduce_self(self_);
 }
 
 Endpoint Connections::open_listener(const TcpTransport::JoinOptions& options) {
-  const Endpoint coordinator = parse_address(options.coordinator, network_);
-  listener_.emplace(io_, tcp::open_listener(io_, parse_address(options.address, network_)));
+  const Endpoint coordinator = resolve_address(options.coordinator, network_);
+  const std::string own =
+      options.address.empty() ? address_towards(coordinator) + ":0" : options.address;
+  listener_.emplace(io_, tcp::open_listener(io_, resolve_address(own, network_)));
   return coordinator;
 }
 

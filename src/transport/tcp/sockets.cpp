@@ -2,14 +2,18 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <asio/ip/address.hpp>
+#include <asio/ip/udp.hpp>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -42,6 +46,11 @@ std::string parse_host(std::string_view host) {
   }
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   return std::string(bracketed ? host.substr(1, host.size() - 2) : host);
+}
+
+/// As it stands before the port.
+std::string host_in_address(const asio::ip::address& address) {
+  return address.is_v6() ? fmt::format("[{}]", address.to_string()) : address.to_string();
 }
 
 asio::error_code last_error() {
@@ -111,6 +120,68 @@ Endpoint parse_address(const std::string& address, Network network) {
   return endpoint;
 }
 
+Endpoint resolve_address(const std::string& address, Network network) {
+  const std::size_t colon = address.rfind(':');
+  const std::string host = colon == std::string::npos ? "" : parse_host(address.substr(0, colon));
+  asio::error_code no_number;
+  asio::ip::make_address(host, no_number);
+  if (!no_number || host.empty()) {
+    return parse_address(address, network);
+  }
+  asio::io_context io;
+  asio::error_code error;
+  const auto found = asio::ip::tcp::resolver(io).resolve(host, "", error);
+  if (error || found.empty()) {
+    refuse(address, fmt::format("nothing is known of this host ({})", error.message()).c_str());
+  }
+  const Endpoint endpoint(found.begin()->endpoint().address(),
+                          parse_port(address, std::string_view(address).substr(colon + 1)));
+  require_within(network, endpoint);
+  return endpoint;
+}
+
+/// Of a socket that has a route, and sends nothing.
+std::string address_towards(const Endpoint& there) {
+  asio::io_context io;
+  asio::ip::udp::socket route(io);
+  asio::error_code error;
+  route.connect({there.address(), there.port()}, error);
+  if (error) {
+    throw ConfigError(
+        fmt::format("this host finds no way to {}: {}", to_string(there), error.message()));
+  }
+  return host_in_address(route.local_endpoint().address());
+}
+
+std::string address_of_interface(const std::string& name) {
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) {
+    refuse("list the network interfaces of this host", last_error());
+  }
+  std::string known;
+  std::string address;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    const bool is_first = known.find(fmt::format(" {},", one->ifa_name)) == std::string::npos;
+    known += is_first ? fmt::format(" {},", one->ifa_name) : "";
+    const bool is_v4 = one->ifa_addr != nullptr && one->ifa_addr->sa_family == AF_INET;
+    const bool is_v6 = one->ifa_addr != nullptr && one->ifa_addr->sa_family == AF_INET6;
+    if (name == one->ifa_name && address.empty() && (is_v4 || is_v6)) {
+      Endpoint endpoint;
+      std::memcpy(endpoint.data(), one->ifa_addr,
+                  is_v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+      address = host_in_address(endpoint.address());
+    }
+  }
+  ::freeifaddrs(all);
+  if (address.empty()) {
+    throw ConfigError(
+        fmt::format("expected a network interface that has an address, found '{}'; "
+                    "this host has{}",
+                    name, known.substr(0, known.size() - 1)));
+  }
+  return address;
+}
+
 void require_within(Network network, const Endpoint& endpoint) {
   if (network != Network::loopback && endpoint.address().is_unspecified()) {
     throw ConfigError(fmt::format(
@@ -126,11 +197,7 @@ void require_within(Network network, const Endpoint& endpoint) {
 }
 
 std::string to_string(const Endpoint& endpoint) {
-  const std::string host = endpoint.address().to_string();
-  if (endpoint.address().is_v6()) {
-    return fmt::format("[{}]:{}", host, endpoint.port());
-  }
-  return fmt::format("{}:{}", host, endpoint.port());
+  return fmt::format("{}:{}", host_in_address(endpoint.address()), endpoint.port());
 }
 
 Acceptor open_listener(asio::io_context& io, const Endpoint& endpoint) {

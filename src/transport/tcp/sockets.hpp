@@ -15,6 +15,16 @@ using Endpoint = asio::ip::tcp::endpoint;
 /// Errors: ConfigError if the text has another form or the address is not in `network`.
 Endpoint parse_address(const std::string& address, Network network = Network::loopback);
 
+/// The same, but the host may also be a name that the system resolves.
+Endpoint resolve_address(const std::string& address, Network network);
+
+/// The address of this host from which it reaches `there`. Errors: ConfigError if it finds no way.
+std::string address_towards(const Endpoint& there);
+
+/// The address of a network interface of this host, for a HOST:PORT. Errors: ConfigError if there
+/// is no such interface, or if it has no address.
+std::string address_of_interface(const std::string& name);
+
 /// Errors: ConfigError if `endpoint` is not in `network` or other nodes cannot reach it.
 void require_within(Network network, const Endpoint& endpoint);
 

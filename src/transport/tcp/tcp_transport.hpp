@@ -59,9 +59,11 @@ class TcpTransport : public Transport {
   };
 
   struct JoinOptions {
-    std::string coordinator;                    ///< HOST:PORT of node 0
-    std::string token;                          ///< as the coordinator has it
-    std::string address = "127.0.0.1:0";        ///< where this node listens for its peers
+    std::string coordinator;  ///< HOST:PORT of node 0
+    std::string token;        ///< as the coordinator has it
+    /// Where this node listens for its peers; empty: at a free port of the address from which it
+    /// reaches the coordinator.
+    std::string address = "127.0.0.1:0";
     std::chrono::milliseconds timeout{10'000};  ///< for the coordinator to appear and to answer
     bool shared_memory = true;                  ///< if both sides are on one host
     tcp::Network network = tcp::Network::loopback;

@@ -1,0 +1,72 @@
+"""Goal: roles that are started by hand on two hosts train one model, encrypted by the job's key; without it nobody takes part.
+Method: two network namespaces, connected by a virtual cable."""
+import subprocess
+import unittest
+
+import privileges
+from jobs import LIMIT, SMALL, SYNCOPATE, JobTest
+from network_test import NIC, Namespace
+
+ADDRESSES = ["10.85.0.1", "10.85.0.2"]
+
+
+class SeveralHosts(JobTest):
+    def setUp(self):
+        super().setUp()
+        privileges.linked_networks().require()
+        self.hosts = [Namespace(), Namespace()]
+        for host in self.hosts:
+            self.addCleanup(host.end)
+        self.hosts[0].do("ip", "link", "add", NIC, "type", "veth", "peer", "name", NIC, "netns", self.hosts[1].process.pid)
+        for address, host in zip(ADDRESSES, self.hosts, strict=True):
+            host.do("ip", "address", "add", f"{address}/24", "dev", NIC)
+            host.do("ip", "link", "set", NIC, "up")
+            host.do("ip", "link", "set", "lo", "up")
+
+    def coordinator(self, *options, **more):
+        """On the first host; returns the job and its address."""
+        job = self.coordinate(*SMALL, *options, address=f"{ADDRESSES[0]}:0", through=self.hosts[0].words(), **more)
+        return job, job.address()
+
+    def joined(self, address, host, role="worker", *options):
+        return self.join(role, address, *options, through=self.hosts[host].words(), run_dir=f"host-{host}")
+
+    def assert_trained(self, job, *members):
+        self.assert_all_end_well(job, *members)
+        self.assertGreater(self.summary()["accuracy"], 0.2)
+
+    def test_workers_that_average_and_a_server_on_the_other_host(self):
+        for number, options in enumerate((["--scheme", "esync"], ["--scheme", "asgd", "--servers", "1"])):
+            with self.subTest(options):
+                job, address = self.coordinator(*options, "--max-steps", "20", run_dir=f"run{number}")
+                members = [self.joined(address, host) for host in (0, 1)]
+                if "--servers" in options:
+                    members.append(self.joined(address, 1, "server"))
+                self.assert_all_end_well(job, *members)
+                summary = self.summary(f"run{number}")
+                self.assertGreater(summary["accuracy"], 0.2)
+                self.assertEqual(len(summary["workers"]), 2)
+
+    def test_by_name_and_by_an_interface(self):
+        job, address = self.coordinator("--max-steps", "10")
+        port = address.rpartition(":")[2]
+        named = self.hosts[1].words("unshare", "--mount", "sh", "-c",
+                                    f'echo {ADDRESSES[0]} first >names; mount --bind names /etc/hosts; exec "$@"', "sh")
+        other = self.join("worker", f"first:{port}", "--interface", NIC, through=named, cwd=self.folder, run_dir="other")
+        self.assert_trained(job, self.joined(address, 0), other)
+
+    def test_another_key_and_none(self):
+        job, address = self.coordinator("--max-steps", "10")
+        wrong = self.key_file("wrong.key", "another key than that of the job")
+        status, errors = self.joined(address, 1, "worker", "--secret", wrong).finish()
+        self.assertEqual(status, 2)
+        self.assertIn("the job's key is not that of the other side", errors)
+        done = subprocess.run(self.hosts[1].words(SYNCOPATE, "worker", "--join", address),
+                              capture_output=True, text=True, timeout=LIMIT, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("beyond this host, streams must be encrypted by a key that each host has", done.stderr)
+        self.assert_trained(job, self.joined(address, 0), self.joined(address, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
