@@ -14,9 +14,9 @@ constexpr const char* key_examples = R"(Example:
   syncopate key new job.key
   scp -p job.key host2:
 
-Whoever has the key can join the job and read what it sends. The file is readable only by its owner
-and stays so when it is copied with its mode; give it to each process by --secret FILE, or by the
-variable SYNCOPATE_KEY_FILE.)";
+A process that has the key can join the job and read what it sends. The file is readable only by
+its owner, and stays so when it is copied with its mode. Give it to each process by --secret FILE,
+or by the variable SYNCOPATE_KEY_FILE.)";
 
 CLI::Option* add_word(CLI::App& app, const std::string& name, const std::string& type,
                       const std::string& help) {

@@ -19,18 +19,12 @@ std::unique_ptr<ContractCluster> make_encrypted_cluster() {
   return std::make_unique<TcpCluster>(false, tcp::Network::encrypted);
 }
 
-/// The handshake is encrypted, and the rings carry the messages.
-std::unique_ptr<ContractCluster> make_proven_shm_cluster() {
-  return std::make_unique<TcpCluster>(true, tcp::Network::encrypted);
-}
-
 INSTANTIATE_TEST_SUITE_P(Tcp, TransportContract, testing::Values(make_tcp_cluster));
 INSTANTIATE_TEST_SUITE_P(Tcp, WorldContract, testing::Values(make_tcp_cluster));
 INSTANTIATE_TEST_SUITE_P(Shm, TransportContract, testing::Values(make_shm_cluster));
 INSTANTIATE_TEST_SUITE_P(Shm, WorldContract, testing::Values(make_shm_cluster));
 INSTANTIATE_TEST_SUITE_P(Encrypted, TransportContract, testing::Values(make_encrypted_cluster));
 INSTANTIATE_TEST_SUITE_P(Encrypted, WorldContract, testing::Values(make_encrypted_cluster));
-INSTANTIATE_TEST_SUITE_P(ProvenShm, TransportContract, testing::Values(make_proven_shm_cluster));
 
 }  // namespace
 }  // namespace syncopate::contract

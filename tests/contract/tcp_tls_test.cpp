@@ -174,6 +174,19 @@ TEST(TcpTls, NothingOfWhatPassesCanBeRead) {
   EXPECT_FALSE(contains(seen, {key, key + token.size()}));
 }
 
+TEST(TcpTls, NodesOfOneHostProveTheKeyAndThenShareMemory) {
+  const auto coordinator = make_coordinator({}, /*shared_memory=*/true, encrypted);
+  Relay relay(coordinator->address());
+  const auto node = join_coordinator(relay.address(), token, /*shared_memory=*/true, encrypted);
+  for (std::uint64_t mark = 0; mark < 20; ++mark) {
+    node->post(coordinator_node, data, pattern(100'000, mark));
+    EXPECT_EQ(coordinator->receive(node->self(), data, far_away()).payload, pattern(100'000, mark));
+    coordinator->post(node->self(), data, pattern(100'000, ~mark));
+    EXPECT_EQ(node->receive(coordinator_node, data, far_away()).payload, pattern(100'000, ~mark));
+  }
+  EXPECT_LT(relay.both().size(), 100'000);
+}
+
 TEST(TcpTls, ARecordedHandshakeIsWorthNothing) {
   LogCapture log;
   const auto coordinator = encrypted_coordinator();

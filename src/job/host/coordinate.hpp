@@ -21,7 +21,7 @@ struct CoordinatorEndpoint {
   std::string token;
   TransportKind transport = TransportKind::shm;
   mpi::Session* session = nullptr;  ///< session of transport mpi
-  /// HOST:PORT at which a joining node listens; port 0 selects a free port; empty: at a free port of
+  /// HOST:PORT at which a joining node listens; port 0 selects a free port. Empty: a free port of
   /// the address from which it reaches the coordinator.
   std::string own_address = {};
   bool encrypted = false;    ///< the token is a key that the user has given to all hosts
