@@ -90,7 +90,7 @@ class DoctorTest(JobTest):
         job = self.coordinate("--network", "mlp", "--data", "synthetic", "--workers", "1", "--epochs", "1")
         address = job.address()
         self.assertTrue(self.findings("--join", address, "--secret", self.key_file())["ok"])
-        self.assert_only_problem(self.findings("--join", address), "coordinator", "token is wrong", "--secret")
+        self.assert_only_problem(self.findings("--join", address), "coordinator", "join it with its key", "--secret")
         worker = self.join("worker", address)
         self.assertEqual(worker.finish()[0], 0)
         self.assertEqual(job.finish()[0], 0)

@@ -51,7 +51,7 @@ class Outsiders(JobTest):
     def test_another_version_and_another_agreement_are_refused_and_the_job_goes_on(self):
         job = self.coordinate(*SMALL, "--workers", "1", "--max-steps", "10")
         address = job.address()
-        with raw_node.RawNode(address) as old:
+        with raw_node.RawNode(address, self.key_file().read_text()) as old:
             kind, reason = old.say_hello(version=99)
             self.assertEqual(kind, raw_node.REFUSED)
             self.assertIn(b"found 99", reason)
@@ -71,11 +71,11 @@ class Outsiders(JobTest):
         address = job.address()
         status, errors = self.join("worker", address, "--quiet").finish()  # with another key
         self.assertEqual((status, len(errors.splitlines())), (2, 1), errors)
-        self.assertIn("the job token is wrong", errors)
+        self.assertIn("the job's key is not that of the other side", errors)
         self.assert_all_end_well(self.join("worker", address, "--secret", secret))
         status, errors = job.finish()
         self.assertEqual(status, 0, errors)
-        self.assertIn("the job token is wrong", errors)
+        self.assertIn("the job's key is not that of the other side", errors)
 
     def test_without_a_secret_a_job_makes_a_key_and_shows_the_command_to_join_with(self):
         options = ["--listen", "127.0.0.1:0", *SMALL, "--workers", "1", "--max-steps", "5"]
@@ -90,7 +90,7 @@ class Outsiders(JobTest):
         with raw_node.RawNode(address) as other:
             kind, reason = other.say_hello()
             self.assertEqual(kind, raw_node.REFUSED)
-            self.assertIn(b"the job token is wrong", reason)
+            self.assertIn(b"the streams of this job are encrypted: join it with its key (--secret)", reason)
         worker = Joiner([SYNCOPATE, *words[1:]])
         self.addCleanup(worker.end)
         self.assert_all_end_well(worker, job)

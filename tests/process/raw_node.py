@@ -1,6 +1,8 @@
-"""A node that encodes the wire protocol itself, so that tests can send invalid messages."""
+"""A node that encodes the wire protocol itself, so that tests can send invalid messages. OpenSSL's program encrypts it."""
+import hashlib
 import socket
 import struct
+import subprocess
 
 HELLO, WELCOME, REFUSED, MESSAGE = 1, 2, 3, 4
 VERSION = 2
@@ -29,16 +31,30 @@ def message(fields):
 
 
 class RawNode:
+    """With a key it is encrypted, as a member started by hand is."""
+
     def __init__(self, address, key=""):
-        host, port = address.rsplit(":", 1)
-        self.key = key
-        self.socket = socket.create_connection((host, int(port)), timeout=60)
+        self.key, self.tls = key.strip(), None
+        if self.key:
+            self.socket, theirs = socket.socketpair()
+            shared = hashlib.sha256(b"syncopate tls 1.3 " + self.key.encode()).hexdigest()
+            self.tls = subprocess.Popen(
+                ["openssl", "s_client", "-quiet", "-tls1_3", "-connect", address, "-psk_identity", "syncopate", "-psk", shared],
+                stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL)
+            theirs.close()
+            self.socket.settimeout(60)
+        else:
+            host, port = address.rsplit(":", 1)
+            self.socket = socket.create_connection((host, int(port)), timeout=60)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.socket.close()
+        if self.tls is not None:
+            self.tls.kill()
+            self.tls.wait()
 
     def send(self, kind, payload, tag=0, version=VERSION):
         header = struct.pack("<4sHHIIQ", b"SYNC", version, kind, tag, 0, len(payload))

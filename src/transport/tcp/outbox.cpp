@@ -84,8 +84,7 @@ void Outbox::cancel(const std::exception_ptr& why) {
   if (!refusing_) {
     refusing_ = why;
   }
-  const bool has_begun = written_ > 0 || (stream_ != nullptr && stream_->holds_bytes());
-  if (has_begun && queue_.front().handle != nullptr) {
+  if (has_begun_a_send()) {
     break_off(why);
     engine_.cut();
     return;
@@ -97,6 +96,18 @@ void Outbox::cancel(const std::exception_ptr& why) {
   }
   std::erase_if(queue_, [](const QueuedMessage& message) { return message.handle != nullptr; });
   changed_.notify_all();
+}
+
+/// True if bytes of a send have left, or are in a record that will.
+bool Outbox::has_begun_a_send() const {
+  std::size_t begun = written_ + (stream_ != nullptr ? stream_->held_bytes() : 0);
+  for (const QueuedMessage& message : queue_) {
+    if (begun == 0 || message.handle != nullptr) {
+      return begun > 0;
+    }
+    begun -= std::min(begun, message.size());
+  }
+  return false;
 }
 
 bool Outbox::wait_until_empty(TimePoint deadline) {

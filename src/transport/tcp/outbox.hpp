@@ -83,6 +83,7 @@ class Outbox {
 
   void enqueue(QueuedMessage message);
   WriteResult write_some() REQUIRES(mutex_);
+  bool has_begun_a_send() const REQUIRES(mutex_);
   void gather() REQUIRES(mutex_);
   void advance(std::size_t written) REQUIRES(mutex_);
   void settle(QueuedMessage& message, const std::exception_ptr& error) REQUIRES(mutex_);

@@ -187,6 +187,9 @@ void Exchange::peek(const std::function<void(Exchange&, unsigned char first)>& n
     std::array<unsigned char, 1> first{};
     asio::error_code error;
     self.channel_.socket().receive(asio::buffer(first), Socket::message_peek, error);
+    if (error == asio::error::would_block) {
+      return self.peek(next);
+    }
     if (error) {
       throw asio::system_error(error);
     }

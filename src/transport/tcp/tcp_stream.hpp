@@ -24,8 +24,10 @@ class Stream {
   bool has_rings() const { return rings_ != nullptr; }
   /// True if `read_some` returns bytes as long as there are any, not only as many as fit.
   bool must_be_read_empty() const { return has_rings() || channel_.tls() != nullptr; }
-  /// True if bytes of a message have been accepted that `write_some` has not counted yet.
-  bool holds_bytes() const { return channel_.tls() != nullptr && channel_.tls()->is_in_record(); }
+  /// The bytes that come next and have been accepted, but that `write_some` has not counted yet.
+  std::size_t held_bytes() const {
+    return channel_.tls() != nullptr ? channel_.tls()->held_bytes() : 0;
+  }
   /// Tells the peer that nothing more follows.
   void finish() { channel_.finish(); }
 

@@ -139,11 +139,23 @@ bool is_about_the_key() {
   }
 }
 
+/// Without OpenSSL's clean-up at the end of the process, in which streams may still be open.
+void start_openssl() {
+  static const int started = OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
+  require(started == 1, "start");
+}
+
+SSL_CTX* new_context() {
+  start_openssl();
+  SSL_CTX* const context = SSL_CTX_new(TLS_method());
+  require(context != nullptr, "start");
+  return context;
+}
+
 }  // namespace
 
 Tls::Tls(const std::string& key, std::uint64_t bytes_per_key)
-    : context_(SSL_CTX_new(TLS_method())), shared_key_(nullptr), bytes_per_key_(bytes_per_key) {
-  require(context_ != nullptr, "start");
+    : context_(new_context()), shared_key_(nullptr), bytes_per_key_(bytes_per_key) {
   require(SSL_CTX_set_min_proto_version(context_, TLS1_3_VERSION) == 1 &&
               SSL_CTX_set_ciphersuites(context_, "TLS_AES_128_GCM_SHA256") == 1 &&
               SSL_CTX_set_session_id_context(context_, key_name.data(), key_name.size()) == 1,
@@ -302,9 +314,9 @@ void TlsSession::change_key_in_time() {
   }
 }
 
-bool TlsSession::is_in_record() const {
+std::size_t TlsSession::held_bytes() const {
   const MutexLock lock(mutex_);
-  return !record_.empty();
+  return record_.size();
 }
 
 void TlsSession::read_ahead() {

@@ -320,12 +320,12 @@ TEST_F(RunCliTest, CoordinatorTakesTheOptionsOfTrainAndAnAddress) {
                               "--secret", secret, "--gather-limit", "5", "--json"});
   ASSERT_EQ(ran.status, 0) << ran.err;
   EXPECT_EQ(coordinator_->request.address, "127.0.0.1:9091");
-  EXPECT_EQ(coordinator_->request.token, "open sesame, please");
+  EXPECT_EQ(coordinator_->request.key, "open sesame, please");
   EXPECT_EQ(coordinator_->request.job.config.workers, 3u);
   EXPECT_EQ(coordinator_->request.job.gather_limit, std::chrono::seconds(5));
   EXPECT_TRUE(coordinator_->json);
   run({"coordinator", "--listen", "127.0.0.1:0"});
-  EXPECT_EQ(coordinator_->request.token, "");
+  EXPECT_EQ(coordinator_->request.key, "");
   EXPECT_EQ(coordinator_->request.job.gather_limit, std::chrono::seconds(600));
 }
 
@@ -366,7 +366,7 @@ TEST_F(RunCliTest, RefusesMistakesOfRolesByHand) {
   const std::string blank = key_file("blank", " \n");
   EXPECT_EQ(with_key(blank),
             fmt::format("syncopate: --secret: expected a key of 16 to 1024 bytes in {0}, found 0; "
-                        "make one: umask 077; head -c 32 /dev/urandom | base64 > {0}\n",
+                        "make one: syncopate key new FILE\n",
                         blank));
   EXPECT_THAT(with_key(key_file("short", "0123456789abcde\n")), HasSubstr("found 15; make one"));
   EXPECT_THAT(with_key(key_file("long", std::string(1025, 'k'))), HasSubstr("found 1025"));
@@ -384,6 +384,28 @@ TEST_F(RunCliTest, AKeyOfSixteenBytesIsLongEnough) {
   const std::string path = key_file("secret", "0123456789abcdef\n");
   ASSERT_EQ(run({"worker", "--join", "127.0.0.1:1", "--secret", path}).status, 0);
   EXPECT_EQ(join_->token, "0123456789abcdef");
+  EXPECT_TRUE(join_->encrypted);
+  run({"worker", "--join", "127.0.0.1:1"});
+  EXPECT_FALSE(join_->encrypted);
+}
+
+TEST_F(RunCliTest, AVariableMayNameTheKeyFile) {
+  const std::string path = key_file("secret", "0123456789abcdef\n");
+  ::setenv("SYNCOPATE_KEY_FILE", path.c_str(), 1);
+  run({"worker", "--join", "127.0.0.1:1", "--interface", "eth1"});
+  ::unsetenv("SYNCOPATE_KEY_FILE");
+  EXPECT_EQ(join_->token, "0123456789abcdef");
+  EXPECT_EQ(join_->interface, "eth1");
+}
+
+TEST_F(RunCliTest, MakesAKeyThatAJobTakes) {
+  const std::string path = (folder_ / "new.key").string();
+  EXPECT_THAT(run({"key", "new", path}).out, HasSubstr("wrote a new key to " + path));
+  ASSERT_EQ(run({"worker", "--join", "127.0.0.1:1", "--secret", path}).status, 0);
+  EXPECT_THAT(join_->token, testing::MatchesRegex("[0-9a-f]{32}"));
+  EXPECT_THAT(refusal({"key", "new", path}), HasSubstr("exists: a job that uses it would lose"));
+  EXPECT_THAT(refusal({"key", "new"}), HasSubstr("expected `syncopate key new FILE`"));
+  EXPECT_THAT(refusal({"key", "old", path}), HasSubstr("found `syncopate key old " + path));
 }
 
 TEST_F(RunCliTest, HelpsWithTheRolesByHandWithinAPage) {
