@@ -47,7 +47,7 @@ class TlsSession {
   /// nothing more has come.
   std::size_t read_some(std::span<const asio::mutable_buffer> space, asio::error_code& error);
   std::size_t write_some(std::span<const asio::const_buffer> buffers, asio::error_code& error);
-  /// The bytes that come next and have been encrypted already: `write_some` must get the same again.
+  /// The bytes that come next and have been encrypted already: `write_some` must get them again.
   std::size_t held_bytes() const;
   /// From now on, reads as much as has come, not the single records of a handshake.
   void read_ahead();

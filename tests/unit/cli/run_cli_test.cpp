@@ -380,34 +380,6 @@ TEST_F(RunCliTest, RefusesMistakesOfRolesByHand) {
   }
 }
 
-TEST_F(RunCliTest, AKeyOfSixteenBytesIsLongEnough) {
-  const std::string path = key_file("secret", "0123456789abcdef\n");
-  ASSERT_EQ(run({"worker", "--join", "127.0.0.1:1", "--secret", path}).status, 0);
-  EXPECT_EQ(join_->token, "0123456789abcdef");
-  EXPECT_TRUE(join_->encrypted);
-  run({"worker", "--join", "127.0.0.1:1"});
-  EXPECT_FALSE(join_->encrypted);
-}
-
-TEST_F(RunCliTest, AVariableMayNameTheKeyFile) {
-  const std::string path = key_file("secret", "0123456789abcdef\n");
-  ::setenv("SYNCOPATE_KEY_FILE", path.c_str(), 1);
-  run({"worker", "--join", "127.0.0.1:1", "--interface", "eth1"});
-  ::unsetenv("SYNCOPATE_KEY_FILE");
-  EXPECT_EQ(join_->token, "0123456789abcdef");
-  EXPECT_EQ(join_->interface, "eth1");
-}
-
-TEST_F(RunCliTest, MakesAKeyThatAJobTakes) {
-  const std::string path = (folder_ / "new.key").string();
-  EXPECT_THAT(run({"key", "new", path}).out, HasSubstr("wrote a new key to " + path));
-  ASSERT_EQ(run({"worker", "--join", "127.0.0.1:1", "--secret", path}).status, 0);
-  EXPECT_THAT(join_->token, testing::MatchesRegex("[0-9a-f]{32}"));
-  EXPECT_THAT(refusal({"key", "new", path}), HasSubstr("exists: a job that uses it would lose"));
-  EXPECT_THAT(refusal({"key", "new"}), HasSubstr("expected `syncopate key new FILE`"));
-  EXPECT_THAT(refusal({"key", "old", path}), HasSubstr("found `syncopate key old " + path));
-}
-
 TEST_F(RunCliTest, HelpsWithTheRolesByHandWithinAPage) {
   for (const char* command : {"coordinator", "worker", "server"}) {
     const RanCommand ran = run({command, "--help"});
