@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +14,16 @@
 
 namespace syncopate::cli {
 
+/// Of `bench` alone: tcp, encrypted as between hosts.
+constexpr std::string_view encrypted_transport = "tcp-encrypted";
+
 /// The values of `--transport` of `bench`. With mpi, a launcher starts the ranks.
-inline constexpr auto& bench_transports = transport_names;
+inline constexpr auto bench_transports = [] {
+  std::array<std::string_view, transport_names.size() + 1> names{};
+  std::copy(transport_names.begin(), transport_names.end(), names.begin());
+  names.back() = encrypted_transport;
+  return names;
+}();
 
 /// The length of one measurement.
 struct Effort {

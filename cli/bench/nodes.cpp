@@ -32,16 +32,20 @@ struct Entry {
 };
 
 std::unique_ptr<Transport> make_node(const BenchEndpoint& endpoint, std::uint32_t index) {
-  TransportOptions options{
-      .token = endpoint.token, .unencrypted = true, .session = endpoint.session};
+  const bool encrypted = endpoint.transport == encrypted_transport;
+  const std::string_view transport = encrypted ? "tcp" : std::string_view(endpoint.transport);
+  TransportOptions options{.token = endpoint.token,
+                           .encrypted = encrypted,
+                           .unencrypted = !encrypted,
+                           .session = endpoint.session};
   if (index == 0) {
     options.address = endpoint.coordinator;
     options.descriptor = endpoint.listener;
-    return listen_over(endpoint.transport, options);
+    return listen_over(transport, options);
   }
   options.coordinator = endpoint.coordinator;
   options.address = endpoint.address;
-  return join_over(endpoint.transport, options);
+  return join_over(transport, options);
 }
 
 std::vector<std::byte> packed(const Entry* entries, std::size_t count) {

@@ -22,7 +22,7 @@ struct Node {
 };
 
 /// The rendezvous of a benchmark's nodes. The nodes may run on several hosts; their network is
-/// trusted, because their messages are not encrypted.
+/// trusted, unless the transport encrypts.
 struct BenchEndpoint {
   std::string transport;  ///< one of `bench_transports`
   std::string token;

@@ -12,12 +12,16 @@
 #include <asio/system_error.hpp>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace syncopate::tcp {
 namespace {
 
 /// The longest record of TLS, without its head.
 constexpr std::size_t record_bytes = 16 * 1024;
+
+/// What one system call reads at the most.
+constexpr std::size_t read_bytes = 256 * 1024;
 
 /// The one key of a job needs no other name.
 constexpr std::array<unsigned char, 9> key_name{'s', 'y', 'n', 'c', 'o', 'p', 'a', 't', 'e'};
@@ -46,47 +50,6 @@ std::array<unsigned char, 32> digest_of(const std::string& key) {
   require(EVP_Digest(text.data(), text.size(), digest.data(), &length, EVP_sha256(), nullptr) == 1,
           "compute a digest");
   return digest;
-}
-
-// OpenSSL's own way to a socket raises SIGPIPE where the peer has gone, and the process may be the
-// user's.
-
-int send_bytes(BIO* way, const char* bytes, int count) {
-  BIO_clear_retry_flags(way);
-  const auto socket = static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(way)));
-  const ssize_t sent = ::send(socket, bytes, static_cast<std::size_t>(count), MSG_NOSIGNAL);
-  if (sent < 0 && (errno == EAGAIN || errno == EINTR)) {
-    BIO_set_retry_write(way);
-  }
-  return static_cast<int>(sent);
-}
-
-int receive_bytes(BIO* way, char* into, int room) {
-  BIO_clear_retry_flags(way);
-  const auto socket = static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(way)));
-  const ssize_t received = ::recv(socket, into, static_cast<std::size_t>(room), 0);
-  if (received < 0 && (errno == EAGAIN || errno == EINTR)) {
-    BIO_set_retry_read(way);
-  }
-  return static_cast<int>(received);
-}
-
-long control(BIO* /*way*/, int command, long /*number*/, void* /*pointer*/) {
-  return command == BIO_CTRL_FLUSH ? 1 : 0;
-}
-
-BIO_METHOD* make_way() {
-  BIO_METHOD* const way = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
-  require(way != nullptr && BIO_meth_set_write(way, send_bytes) == 1 &&
-              BIO_meth_set_read(way, receive_bytes) == 1 && BIO_meth_set_ctrl(way, control) == 1,
-          "describe a socket");
-  return way;
-}
-
-/// For the life of the process, as OpenSSL's own.
-const BIO_METHOD* way_to_a_socket() {
-  static const BIO_METHOD* const way = make_way();
-  return way;
 }
 
 SSL_SESSION* key_of(const SSL* session) {
@@ -164,7 +127,6 @@ Tls::Tls(const std::string& key, std::uint64_t bytes_per_key)
   SSL_CTX_set_session_cache_mode(context_, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(context_, 0);
   SSL_CTX_set_options(context_, SSL_OP_IGNORE_UNEXPECTED_EOF);  // it counts as a loss in any case
-  SSL_CTX_set_mode(context_, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   shared_key_ = shared_key_of(context_, key);
   SSL_CTX_set_app_data(context_, shared_key_);
   SSL_CTX_set_psk_use_session_callback(context_, offer_key);
@@ -177,49 +139,99 @@ Tls::~Tls() {
 }
 
 std::unique_ptr<TlsSession> Tls::session(int socket, Side side) const {
-  SSL* const session = SSL_new(context_);
-  BIO* const way = session != nullptr ? BIO_new(way_to_a_socket()) : nullptr;
-  require(way != nullptr, "begin a session");
-  BIO_set_data(way, reinterpret_cast<void*>(static_cast<std::intptr_t>(socket)));
-  BIO_set_init(way, 1);
-  SSL_set_bio(session, way, way);
-  if (side == Side::dials) {
-    SSL_set_connect_state(session);
-  } else {
-    SSL_set_accept_state(session);
-  }
-  return std::make_unique<TlsSession>(session, bytes_per_key_);
+  return std::make_unique<TlsSession>(context_, socket, side == Side::dials, bytes_per_key_);
 }
 
-TlsSession::TlsSession(ssl_st* session, std::uint64_t bytes_per_key)
-    : bytes_per_key_(bytes_per_key), session_(session) {}
+/// OpenSSL writes into memory, so that one system call sends many records. Its own way to a socket
+/// would raise SIGPIPE, too, where the peer has gone, and the process may be the user's.
+struct TlsSession::Way {
+  static TlsSession& of(BIO* way) { return *static_cast<TlsSession*>(BIO_get_data(way)); }
+
+  static int write(BIO* way, const char* bytes, int count) NO_THREAD_SAFETY_ANALYSIS {
+    const auto* const begin = reinterpret_cast<const std::byte*>(bytes);
+    of(way).encrypted_.insert(of(way).encrypted_.end(), begin, begin + count);
+    return count;
+  }
+
+  static int read(BIO* way, char* into, int room) NO_THREAD_SAFETY_ANALYSIS {
+    BIO_clear_retry_flags(way);
+    const ssize_t bytes = of(way).receive(into, static_cast<std::size_t>(room));
+    if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) {
+      BIO_set_retry_read(way);
+    }
+    return static_cast<int>(bytes);
+  }
+
+  static long control(BIO* /*way*/, int command, long /*number*/, void* /*pointer*/) {
+    return command == BIO_CTRL_FLUSH ? 1 : 0;
+  }
+
+  static BIO_METHOD* make() {
+    BIO_METHOD* const method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
+    require(method != nullptr && BIO_meth_set_write(method, write) == 1 &&
+                BIO_meth_set_read(method, read) == 1 && BIO_meth_set_ctrl(method, control) == 1,
+            "describe a socket");
+    return method;
+  }
+
+  /// For the life of the process, as OpenSSL's own.
+  static const BIO_METHOD* method() {
+    static const BIO_METHOD* const made = make();
+    return made;
+  }
+};
+
+TlsSession::TlsSession(ssl_ctx_st* context, int socket, bool dials, std::uint64_t bytes_per_key)
+    : socket_(socket), bytes_per_key_(bytes_per_key), session_(SSL_new(context)) {
+  BIO* const way = session_ != nullptr ? BIO_new(Way::method()) : nullptr;
+  require(way != nullptr, "begin a session");
+  BIO_set_data(way, this);
+  BIO_set_init(way, 1);
+  SSL_set_bio(session_, way, way);
+  if (dials) {
+    SSL_set_connect_state(session_);
+  } else {
+    SSL_set_accept_state(session_);
+  }
+}
 
 TlsSession::~TlsSession() {
-  const MutexLock lock(mutex_);
   SSL_free(session_);
 }
 
 TlsSession::Next TlsSession::shake_hands() {
   const MutexLock lock(mutex_);
+  asio::error_code error;
   ERR_clear_error();
+  errno = 0;
   const int result = SSL_do_handshake(session_);
-  if (result == 1) {
-    if (SSL_session_reused(session_) != 1) {
-      throw WrongTlsKey("the other side has not used the job's key");
-    }
-    return Next::done;
+  const int why = result == 1 ? SSL_ERROR_NONE : SSL_get_error(session_, result);
+  const bool refused = why == SSL_ERROR_SSL && is_about_the_key();
+  const char* const reason = ERR_reason_error_string(ERR_peek_error());
+  const bool sent = send_encrypted(error);  // also what says that the handshake has failed
+  if (refused) {
+    throw WrongTlsKey("the job's key is not that of the other side");
   }
-  switch (SSL_get_error(session_, result)) {
-    case SSL_ERROR_WANT_READ: return Next::read;
-    case SSL_ERROR_WANT_WRITE: return Next::write;
-    case SSL_ERROR_SSL:
-      if (is_about_the_key()) {
-        throw WrongTlsKey("the job's key is not that of the other side");
-      }
-      throw ProtocolError(fmt::format("the other side does not speak TLS 1.3 ({})",
-                                      ERR_reason_error_string(ERR_peek_error())));
-    default: throw asio::system_error(error_of(result));
+  if (why == SSL_ERROR_SSL) {
+    throw ProtocolError(fmt::format("the other side does not speak TLS 1.3 ({})",
+                                    reason != nullptr ? reason : "an unknown reason"));
   }
+  if (why != SSL_ERROR_NONE && why != SSL_ERROR_WANT_READ) {
+    throw asio::system_error(error_of(result));
+  }
+  if (error && error != asio::error::would_block) {
+    throw asio::system_error(error);
+  }
+  if (!sent) {
+    return Next::write;
+  }
+  if (why == SSL_ERROR_WANT_READ) {
+    return Next::read;
+  }
+  if (SSL_session_reused(session_) != 1) {
+    throw WrongTlsKey("the other side has not used the job's key");
+  }
+  return Next::done;
 }
 
 /// Of a call that has returned `result`.
@@ -258,76 +270,108 @@ std::size_t TlsSession::read_some(std::span<const asio::mutable_buffer> space,
   return total;
 }
 
-/// Gathers small buffers into records. A record that the socket does not take stays for the next
-/// call, which gets the same bytes again.
+/// Encrypts all buffers at once, and counts them when the last byte has left.
 std::size_t TlsSession::write_some(std::span<const asio::const_buffer> buffers,
                                    asio::error_code& error) {
   const MutexLock lock(mutex_);
-  std::size_t written = 0;
-  if (!record_.empty()) {
-    written = write_record(error);
-    return written;
+  if (held_ == 0) {
+    encrypt(buffers);
   }
-  for (const asio::const_buffer& buffer : buffers) {
-    const auto* const begin = static_cast<const std::byte*>(buffer.data());
-    for (std::size_t taken = 0; taken < buffer.size();) {
-      const std::size_t part = std::min(buffer.size() - taken, record_bytes - record_.size());
-      record_.insert(record_.end(), begin + taken, begin + taken + part);
-      taken += part;
-      if (record_.size() == record_bytes) {
-        const std::size_t sent = write_record(error);
-        if (sent == 0) {
-          error = written > 0 ? asio::error_code() : error;
-          return written;
-        }
-        written += sent;
-      }
-    }
-  }
-  if (!record_.empty()) {
-    written += write_record(error);
-    error = written > 0 ? asio::error_code() : error;
-  }
-  return written;
-}
-
-/// Returns the bytes of the record, or zero where it has not left.
-std::size_t TlsSession::write_record(asio::error_code& error) {
-  ERR_clear_error();
-  errno = 0;
-  std::size_t bytes = 0;
-  const int result = SSL_write_ex(session_, record_.data(), record_.size(), &bytes);
-  if (result != 1) {
-    error = error_of(result);
+  if (is_broken_) {
+    error = asio::error::connection_aborted;
     return 0;
   }
-  record_.clear();
-  with_this_key_ += bytes;
-  change_key_in_time();
-  return bytes;
+  return send_encrypted(error) ? std::exchange(held_, 0) : 0;
 }
 
-void TlsSession::change_key_in_time() {
+/// A large buffer as it is, small ones together.
+void TlsSession::encrypt(std::span<const asio::const_buffer> buffers) {
+  for (const asio::const_buffer& buffer : buffers) {
+    const auto* const begin = static_cast<const std::byte*>(buffer.data());
+    const std::size_t first = gathered_.empty() && buffer.size() >= record_bytes
+                                  ? 0
+                                  : std::min(buffer.size(), record_bytes - gathered_.size());
+    gathered_.insert(gathered_.end(), begin, begin + first);
+    if (gathered_.size() == record_bytes || first < buffer.size()) {
+      encrypt(gathered_.data(), gathered_.size());
+      gathered_.clear();
+      const std::size_t whole = (buffer.size() - first) / record_bytes * record_bytes;
+      encrypt(begin + first, whole);
+      gathered_.insert(gathered_.end(), begin + first + whole, begin + buffer.size());
+    }
+  }
+  encrypt(gathered_.data(), gathered_.size());
+  gathered_.clear();
+}
+
+void TlsSession::encrypt(const std::byte* bytes, std::size_t count) {
+  if (count == 0) {
+    return;
+  }
+  ERR_clear_error();
   if (with_this_key_ >= bytes_per_key_) {
     with_this_key_ = 0;
-    require(SSL_key_update(session_, SSL_KEY_UPDATE_NOT_REQUESTED) == 1, "change a key");
+    is_broken_ = SSL_key_update(session_, SSL_KEY_UPDATE_NOT_REQUESTED) != 1 || is_broken_;
   }
+  std::size_t written = 0;
+  is_broken_ = SSL_write_ex(session_, bytes, count, &written) != 1 || is_broken_;
+  held_ += count;
+  with_this_key_ += count;
+}
+
+/// Returns true once all of it has left.
+bool TlsSession::send_encrypted(asio::error_code& error) {
+  while (sent_ < encrypted_.size()) {
+    const ssize_t sent =
+        ::send(socket_, encrypted_.data() + sent_, encrypted_.size() - sent_, MSG_NOSIGNAL);
+    if (sent < 0 && errno != EINTR) {
+      error = errno == EAGAIN ? asio::error_code(asio::error::would_block)
+                              : asio::error_code(errno, asio::error::get_system_category());
+      return false;
+    }
+    sent_ += sent > 0 ? static_cast<std::size_t>(sent) : 0;
+  }
+  encrypted_.clear();
+  sent_ = 0;
+  return true;
 }
 
 std::size_t TlsSession::held_bytes() const {
   const MutexLock lock(mutex_);
-  return record_.size();
+  return held_;
+}
+
+/// OpenSSL reads the head of a record, then its rest; its own reading ahead moves, for each record,
+/// all that follows.
+ssize_t TlsSession::receive(char* into, std::size_t room) {
+  if (arrived_.empty()) {
+    return ::recv(socket_, into, room, 0);
+  }
+  if (taken_ == filled_) {
+    const ssize_t bytes = ::recv(socket_, arrived_.data(), arrived_.size(), 0);
+    if (bytes <= 0) {
+      return bytes;
+    }
+    taken_ = 0;
+    filled_ = static_cast<std::size_t>(bytes);
+  }
+  const std::size_t part = std::min(room, filled_ - taken_);
+  std::memcpy(into, arrived_.data() + taken_, part);
+  taken_ += part;
+  return static_cast<ssize_t>(part);
 }
 
 void TlsSession::read_ahead() {
   const MutexLock lock(mutex_);
-  SSL_set_read_ahead(session_, 1);
+  arrived_.resize(read_bytes);
 }
 
 void TlsSession::finish() {
   const MutexLock lock(mutex_);
   ERR_clear_error();
   SSL_shutdown(session_);
+  asio::error_code ignored;  // the end of the socket says the same
+  send_encrypted(ignored);
 }
 
 }  // namespace syncopate::tcp

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <asio/buffer.hpp>
 #include <asio/error_code.hpp>
 #include <cstddef>
@@ -32,7 +34,7 @@ class TlsSession {
   enum class Next { done, read, write };  ///< what a handshake waits for
 
   /// `bytes_per_key`: sent before the key of this direction changes.
-  TlsSession(ssl_st* session, std::uint64_t bytes_per_key);
+  TlsSession(ssl_ctx_st* context, int socket, bool dials, std::uint64_t bytes_per_key);
   ~TlsSession();
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
@@ -47,7 +49,7 @@ class TlsSession {
   /// nothing more has come.
   std::size_t read_some(std::span<const asio::mutable_buffer> space, asio::error_code& error);
   std::size_t write_some(std::span<const asio::const_buffer> buffers, asio::error_code& error);
-  /// The bytes that come next and have been encrypted already: `write_some` must get them again.
+  /// Of what comes next, the bytes that have been encrypted already: `write_some` gets them again.
   std::size_t held_bytes() const;
   /// From now on, reads as much as has come, not the single records of a handshake.
   void read_ahead();
@@ -55,15 +57,27 @@ class TlsSession {
   void finish();
 
  private:
-  asio::error_code error_of(int result) REQUIRES(mutex_);
-  std::size_t write_record(asio::error_code& error) REQUIRES(mutex_);
-  void change_key_in_time() REQUIRES(mutex_);
+  struct Way;  ///< to the socket, as OpenSSL sees it
 
+  asio::error_code error_of(int result) REQUIRES(mutex_);
+  void encrypt(std::span<const asio::const_buffer> buffers) REQUIRES(mutex_);
+  void encrypt(const std::byte* bytes, std::size_t count) REQUIRES(mutex_);
+  bool send_encrypted(asio::error_code& error) REQUIRES(mutex_);
+  ssize_t receive(char* into, std::size_t room) REQUIRES(mutex_);
+
+  const int socket_;
   const std::uint64_t bytes_per_key_;
   mutable Mutex mutex_;  ///< OpenSSL's object takes one call at a time
   ssl_st* const session_;
-  std::vector<std::byte> record_ GUARDED_BY(mutex_);  ///< that is being written
+  std::vector<std::byte> gathered_ GUARDED_BY(mutex_);   ///< small buffers, for one record
+  std::vector<std::byte> encrypted_ GUARDED_BY(mutex_);  ///< that OpenSSL has written
+  std::size_t sent_ GUARDED_BY(mutex_) = 0;              ///< of these
+  std::size_t held_ GUARDED_BY(mutex_) = 0;              ///< as they were before
+  std::vector<std::byte> arrived_ GUARDED_BY(mutex_);    ///< room for what is read ahead
+  std::size_t filled_ GUARDED_BY(mutex_) = 0;            ///< of this
+  std::size_t taken_ GUARDED_BY(mutex_) = 0;             ///< of what is there
   std::uint64_t with_this_key_ GUARDED_BY(mutex_) = 0;
+  bool is_broken_ GUARDED_BY(mutex_) = false;  ///< after a changed byte OpenSSL takes no more
 };
 
 /// Encrypts the streams of a job by TLS 1.3 with a pre-shared key (RFC 8446, section 2.2): both
