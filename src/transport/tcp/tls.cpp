@@ -23,6 +23,9 @@ constexpr std::size_t record_bytes = 16 * 1024;
 /// What one system call reads at the most.
 constexpr std::size_t read_bytes = 256 * 1024;
 
+/// Of one stream, before the engine serves others.
+constexpr std::size_t most_in_a_row = 1024 * 1024;
+
 /// The one key of a job needs no other name.
 constexpr std::array<unsigned char, 9> key_name{'s', 'y', 'n', 'c', 'o', 'p', 'a', 't', 'e'};
 
@@ -252,7 +255,7 @@ std::size_t TlsSession::read_some(std::span<const asio::mutable_buffer> space,
   std::size_t total = 0;
   for (const asio::mutable_buffer& buffer : space) {
     std::size_t filled = 0;
-    while (filled < buffer.size()) {
+    while (filled < buffer.size() && total < most_in_a_row) {
       const MutexLock lock(mutex_);
       ERR_clear_error();
       errno = 0;

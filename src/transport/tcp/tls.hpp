@@ -45,8 +45,8 @@ class TlsSession {
   ///         asio::system_error, where the stream breaks.
   Next shake_hands();
 
-  /// As of a non-blocking socket. `read_some` returns less than there is room for only where
-  /// nothing more has come.
+  /// As of a non-blocking socket, but after `read_some` has returned some bytes, more may be here
+  /// that the socket does not report: only `would_block` says that there are none.
   std::size_t read_some(std::span<const asio::mutable_buffer> space, asio::error_code& error);
   std::size_t write_some(std::span<const asio::const_buffer> buffers, asio::error_code& error);
   /// Of what comes next, the bytes that have been encrypted already: `write_some` gets them again.
