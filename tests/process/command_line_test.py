@@ -205,7 +205,7 @@ class Completion(unittest.TestCase):
 
     def test_values_of_an_option_that_differ_between_commands(self):
         for command, transports in (("train", ["auto", "shm", "tcp", "mpi"]), ("doctor", ["auto", "shm", "tcp", "mpi"]),
-                                    ("bench", ["shm", "tcp", "mpi"])):
+                                    ("bench", ["shm", "tcp", "mpi", "tcp-encrypted"])):
             self.assertEqual(self.complete("syncopate", command, "--transport", ""), transports, command)
 
     def test_lists(self):
