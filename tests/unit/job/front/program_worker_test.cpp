@@ -31,10 +31,12 @@ using testing::HasSubstr;
 /// What a program does after its training has begun.
 using Loop = std::function<void(std::uint32_t rank, LoopTraining& training, PlainReplica& replica)>;
 
-/// The programs train by `scheme`, each in its own `loop`. Returns the error that ended the job.
+/// The programs train by `scheme`, each in its own `loop`, which begins when all trainings have: one
+/// that fails at once would end the others while they begin. Returns the error that ended the job.
 std::string train(std::uint32_t programs, const std::string& scheme, const Loop& loop) {
   test::ProgramCoordinator coordinator(programs);
   const std::string folder = test::new_run_folder();
+  std::latch all_train(programs);
   std::vector<std::jthread> threads;
   for (std::uint32_t rank = 0; rank < programs; ++rank) {
     threads.emplace_back([&, rank] {
@@ -49,6 +51,7 @@ std::string train(std::uint32_t programs, const std::string& scheme, const Loop&
       LoopTraining training(
           job, std::move(replica),
           {.optimizer = {.learning_rate = 0.01, .rule = {{"optimizer", "sgd"}}}, .batch_size = 4});
+      all_train.arrive_and_wait();
       loop(rank, training, own);
     });
   }
