@@ -31,8 +31,9 @@ using testing::HasSubstr;
 /// What a program does after its training has begun.
 using Loop = std::function<void(std::uint32_t rank, LoopTraining& training, PlainReplica& replica)>;
 
-/// The programs train by `scheme`, each in its own `loop`, which begins when all trainings have: one
-/// that fails at once would end the others while they begin. Returns the error that ended the job.
+/// The programs train by `scheme`, each in its own `loop`, which begins when all trainings have: a
+/// loop that fails at once would end the others while they begin. Returns the error that ended the
+/// job.
 std::string train(std::uint32_t programs, const std::string& scheme, const Loop& loop) {
   test::ProgramCoordinator coordinator(programs);
   const std::string folder = test::new_run_folder();
