@@ -43,7 +43,7 @@ class PeerLost : public Error {
   NodeId peer_;
 };
 
-/// The same, as the coordinator has decided: the message names the member, not its node alone.
+/// The coordinator has decided that a member is lost: the message names the member.
 class MemberLost : public PeerLost {
  public:
   using PeerLost::PeerLost;

@@ -146,6 +146,17 @@ TEST(TcpTls, ANodeThatDoesNotEncryptIsTold) {
   expect_that_a_node_can_join(*coordinator, 1);
 }
 
+/// The refusal comes after the socket was closed: it must touch no other with the same descriptor.
+TEST(TcpTls, AHandshakeThatStopsHalfwayIsGivenUp) {
+  LogCapture log;
+  const auto coordinator = make_coordinator({.handshake_timeout = std::chrono::milliseconds(50)},
+                                            /*shared_memory=*/false, encrypted);
+  RawPeer silent(coordinator->address());
+  silent.write(Bytes{std::byte{tcp::Tls::first_byte}, std::byte{3}, std::byte{1}});
+  EXPECT_TRUE(silent.is_at_end());
+  EXPECT_TRUE(log.wait_for("expected a handshake within 50 ms"));
+}
+
 TEST(TcpTls, AJobThatDoesNotEncryptIsFoundOut) {
   LogCapture log;
   const auto coordinator = make_coordinator();

@@ -25,17 +25,20 @@ class Channel {
   /// The socket itself carries no more than wake-up events from now on.
   void stop_encrypting() { tls_.reset(); }
 
-  /// As of the socket.
+  /// As of the socket. A closed one is an error: its descriptor may be another's by now, and a
+  /// session would use it.
   std::size_t read_some(std::span<const asio::mutable_buffer> space, asio::error_code& error) {
-    return tls_ ? tls_->read_some(space, error) : socket_.read_some(space, error);
+    return is_encrypted_and_open() ? tls_->read_some(space, error)
+                                   : socket_.read_some(space, error);
   }
   std::size_t write_some(std::span<const asio::const_buffer> buffers, asio::error_code& error) {
-    return tls_ ? tls_->write_some(buffers, error) : socket_.write_some(buffers, error);
+    return is_encrypted_and_open() ? tls_->write_some(buffers, error)
+                                   : socket_.write_some(buffers, error);
   }
 
   /// Tells the other side that nothing more follows.
   void finish() {
-    if (tls_) {
+    if (is_encrypted_and_open()) {
       tls_->finish();
     }
     asio::error_code ignored;  // reading reports a stream that broke meanwhile
@@ -43,6 +46,8 @@ class Channel {
   }
 
  private:
+  bool is_encrypted_and_open() const { return tls_ && socket_.is_open(); }
+
   Socket socket_;
   std::unique_ptr<TlsSession> tls_;
 };

@@ -140,7 +140,7 @@ Endpoint resolve_address(const std::string& address, Network network) {
   return endpoint;
 }
 
-/// Of a socket that has a route, and sends nothing.
+/// A socket knows its address once it has a route; it sends nothing.
 std::string address_towards(const Endpoint& there) {
   asio::io_context io;
   asio::ip::udp::socket route(io);

@@ -38,7 +38,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void on_failure(Failed failed) { failed_ = std::move(failed); }
 
   void connect(const Endpoint& endpoint, Step next);
-  /// Encrypts what follows. Errors: WrongTlsKey; ProtocolError, where the other side does not.
+  /// Encrypts what follows. Errors: as `TlsSession::shake_hands`.
   void encrypt(const Tls& tls, Tls::Side side, Step next);
   /// Waits for the first byte, and leaves it where it is.
   void peek(const std::function<void(Exchange&, unsigned char first)>& next);

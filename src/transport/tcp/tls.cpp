@@ -14,6 +14,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/errors.hpp"
+
 namespace syncopate::tcp {
 namespace {
 
@@ -23,7 +25,7 @@ constexpr std::size_t record_bytes = 16 * 1024;
 /// What one system call reads at the most.
 constexpr std::size_t read_bytes = 256 * 1024;
 
-/// Of one stream, before the engine serves others.
+/// The engine reads this much of one stream before it serves others.
 constexpr std::size_t most_in_a_row = 1024 * 1024;
 
 /// The one key of a job needs no other name.
@@ -91,7 +93,7 @@ SSL_SESSION* shared_key_of(SSL_CTX* context, const std::string& key) {
   return shared;
 }
 
-/// Of the thread's queue of errors: true if the other side has refused the key, or this one its.
+/// True if one side has refused the other's key, by the first error in the thread's queue.
 bool is_about_the_key() {
   switch (ERR_GET_REASON(ERR_peek_error())) {
     case SSL_R_BINDER_DOES_NOT_VERIFY:
@@ -213,7 +215,9 @@ TlsSession::Next TlsSession::shake_hands() {
   const char* const reason = ERR_reason_error_string(ERR_peek_error());
   const bool sent = send_encrypted(error);  // also what says that the handshake has failed
   if (refused) {
-    throw WrongTlsKey("the job's key is not that of the other side");
+    throw ConfigError(
+        "the job's key is not that of the other side: give both the same key file (--secret, or "
+        "SYNCOPATE_KEY_FILE)");
   }
   if (why == SSL_ERROR_SSL) {
     throw ProtocolError(fmt::format("the other side does not speak TLS 1.3 ({})",
@@ -232,12 +236,12 @@ TlsSession::Next TlsSession::shake_hands() {
     return Next::read;
   }
   if (SSL_session_reused(session_) != 1) {
-    throw WrongTlsKey("the other side has not used the job's key");
+    throw ProtocolError("the other side has not used the job's key");
   }
   return Next::done;
 }
 
-/// Of a call that has returned `result`.
+/// The error of a call that has returned `result`.
 asio::error_code TlsSession::error_of(int result) {
   switch (SSL_get_error(session_, result)) {
     case SSL_ERROR_WANT_READ:

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "base/errors.hpp"
 #include "base/mutex.hpp"
 
 struct ssl_ctx_st;
@@ -19,12 +18,6 @@ struct ssl_session_st;
 struct ssl_st;
 
 namespace syncopate::tcp {
-
-/// The other side does not know the job's key.
-class WrongTlsKey : public ConfigError {
- public:
-  using ConfigError::ConfigError;
-};
 
 /// One side of an encrypted stream, over a non-blocking socket that outlives it.
 ///
@@ -41,7 +34,7 @@ class TlsSession {
 
   /// Goes on with the handshake as far as the socket lets it. Nothing is read or written before it
   /// is done: both sides have then proved that they know the key.
-  /// Errors: WrongTlsKey; ProtocolError, where the other side does not speak TLS 1.3;
+  /// Errors: ConfigError for another key; ProtocolError where the other side has no TLS 1.3;
   ///         asio::system_error, where the stream breaks.
   Next shake_hands();
 
@@ -49,7 +42,7 @@ class TlsSession {
   /// that the socket does not report: only `would_block` says that there are none.
   std::size_t read_some(std::span<const asio::mutable_buffer> space, asio::error_code& error);
   std::size_t write_some(std::span<const asio::const_buffer> buffers, asio::error_code& error);
-  /// Of what comes next, the bytes that have been encrypted already: `write_some` gets them again.
+  /// The number of bytes that are encrypted and not sent yet: `write_some` gets them again.
   std::size_t held_bytes() const;
   /// From now on, reads as much as has come, not the single records of a handshake.
   void read_ahead();
@@ -90,7 +83,7 @@ class Tls {
  public:
   enum class Side { dials, answers };
 
-  /// Of one key, as AES-GCM allows (RFC 8446, section 5.5), with a wide margin.
+  /// AES-GCM allows more under one key (RFC 8446, section 5.5).
   static constexpr std::uint64_t usual_bytes_per_key = std::uint64_t{1} << 36;
 
   explicit Tls(const std::string& key, std::uint64_t bytes_per_key = usual_bytes_per_key);
