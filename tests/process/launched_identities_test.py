@@ -2,13 +2,16 @@
         that is equivalent for the options used.
 Method: whole jobs of a small network under a launcher are compared with jobs of synchronous or sequential SGD by
         `syncopate train` alone. The parameters of the last checkpoints must have the same bits if both jobs add in the same
-        order, and otherwise agree to 1e-5 of their norm; few steps keep rounding errors small. If several workers of a
+        order, and otherwise agree to 1e-5 of their norm; few steps keep rounding errors small. The network is smooth: a ReLU
+        whose input is zero but for rounding would turn an error of 1e-7 into one of 1e-4. If several workers of a
         server would race, three of the four ranks are shards and one is a worker. Ranks cannot share memory, so that they
         exchange everything through MPI's messages. The schemes alternate between the two launchers.
 """
 import math
+import os
 import resource
 import struct
+import subprocess
 import unittest
 
 from jobs import read_safetensors
@@ -18,7 +21,9 @@ RANKS = 4
 STEPS = 15  # per worker
 RATE = 0.05
 BATCH = 50
-JOB = ["--network", "mlp", "--data", "synthetic", "--batch-size", BATCH, "--max-steps", STEPS, "--eval-every", "never",
+HIDDEN = 256  # units, so that messages are too long for MPI to send them at once
+WRITE_SCRIPT = os.environ.get("SYNCOPATE_WRITE_SCRIPT", "syncopate_write_script")
+JOB = ["--data", "synthetic", "--batch-size", BATCH, "--max-steps", STEPS, "--eval-every", "never",
        "--checkpoint-every", "1epochs"]
 PLAIN = ["--optimizer", "sgd", "--learning-rate", RATE]
 TOLERANCE = 1e-5
@@ -60,18 +65,24 @@ def relative_distance(tensors, others):
 
 
 class LaunchedIdentities(LaunchedTest):
+    def setUp(self):
+        super().setUp()
+        network = self.folder / "perceptron.pt"
+        subprocess.run([WRITE_SCRIPT, network, "perceptron", "10", str(HIDDEN)], check=True, timeout=120)
+        self.job = ["--network", network, *JOB]
+
     def model(self, run_dir):
         return read_safetensors(self.checkpoints(run_dir)[-1])[1]
 
     def alone(self, *options):
         """Trains by `syncopate train` without a launcher and returns the model."""
-        done = self.train(*JOB, *options, run_dir="alone")
+        done = self.train(*self.job, *options, run_dir="alone")
         self.assertEqual(done.returncode, 0, done.stderr)
         return self.model("alone")
 
     def launched(self, launcher, scheme, *options, ranks=RANKS, workers=RANKS, transport="mpi"):
         run_dir = f"{len(list(self.folder.iterdir()))}-{launcher.replace(' ', '-')}"
-        done = self.launch(launcher, ranks, *JOB, "--scheme", scheme, "--transport", transport, *options, run_dir=run_dir,
+        done = self.launch(launcher, ranks, *self.job, "--scheme", scheme, "--transport", transport, *options, run_dir=run_dir,
                            preexec_fn=without_shared_memory)
         self.assert_trained(done, scheme, workers, run_dir)
         summary = self.summary(run_dir)

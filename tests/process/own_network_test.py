@@ -13,7 +13,7 @@ WRITE_SCRIPT = os.environ.get("SYNCOPATE_WRITE_SCRIPT", "syncopate_write_script"
 class OwnNetwork(JobTest):
     def script(self, classes=10, largest_weight=0.1):
         path = self.folder / "mine.pt"
-        subprocess.run([WRITE_SCRIPT, path, str(classes), str(largest_weight)], check=True, timeout=120)
+        subprocess.run([WRITE_SCRIPT, path, "linear", str(classes), str(largest_weight)], check=True, timeout=120)
         return path
 
     def options(self, path, *more):

@@ -3,6 +3,7 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/nn/module.h>
 #include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cstdint>
 #include <string>
@@ -52,6 +53,28 @@ inline torch::jit::Module script_classifier(std::int64_t inputs, std::int64_t cl
   script.define(R"(
 def forward(self, x):
     return torch.linear(torch.flatten(x, 1), self.weight, self.bias)
+)");
+  return script;
+}
+
+/// Returns a perceptron from `inputs` values to `classes` with one layer of `hidden` units, whose
+/// activation, tanh, is smooth.
+inline torch::jit::Module script_perceptron(std::int64_t inputs, std::int64_t hidden,
+                                            std::int64_t classes) {
+  torch::manual_seed(1);
+  torch::jit::Module script("__torch__.Perceptron");
+  const auto add = [&](const std::string& name, at::IntArrayRef shape) {
+    const torch::Tensor values = (torch::rand(shape) - 0.5) * 0.1;
+    script.register_parameter(name, values.requires_grad_(true), /*is_buffer=*/false);
+  };
+  add("weight1", {hidden, inputs});
+  add("bias1", {hidden});
+  add("weight2", {classes, hidden});
+  add("bias2", {classes});
+  script.define(R"(
+def forward(self, x):
+    x = torch.tanh(torch.linear(torch.flatten(x, 1), self.weight1, self.bias1))
+    return torch.linear(x, self.weight2, self.bias2)
 )");
   return script;
 }
