@@ -6,6 +6,7 @@
 
 #include "base/bytes.hpp"
 #include "base/errors.hpp"
+#include "base/printable.hpp"
 #include "wire/control.hpp"
 
 namespace syncopate::wire {
@@ -111,7 +112,8 @@ Welcome decode_answer(FrameKind found, std::span<const std::byte> payload) {
   if (found == FrameKind::refused) {
     Refused refused;
     from_bytes(payload, refused);
-    throw ConfigError(refused.reason());
+    const std::string reason = printable(refused.reason());
+    throw ConfigError(reason.empty() ? "the node refuses the connection without a reason" : reason);
   }
   expect(FrameKind::welcome, found);
   Welcome welcome;

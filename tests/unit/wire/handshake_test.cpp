@@ -57,16 +57,25 @@ TEST(Handshake, WelcomeArrivesAsItWas) {
   EXPECT_EQ(received.you(), 5);
 }
 
-TEST(Handshake, ARefusalIsThrownWithItsReason) {
+std::string message_of_refusal(const std::string& reason) {
   Refused message;
-  message.set_reason("the job token is wrong");
+  message.set_reason(reason);
   const Bytes frame = encode_frame(message);
   try {
     decode_answer(header_of(frame).kind, payload_of(frame));
-    ADD_FAILURE() << "a refusal was taken for a welcome";
   } catch (const ConfigError& error) {
-    EXPECT_STREQ(error.what(), "the job token is wrong");
+    return error.what();
   }
+  return "a refusal was taken for a welcome";
+}
+
+TEST(Handshake, ARefusalIsThrownWithItsReason) {
+  EXPECT_EQ(message_of_refusal("the job token is wrong"), "the job token is wrong");
+}
+
+TEST(Handshake, AReasonCannotWriteToATerminal) {
+  EXPECT_EQ(message_of_refusal("two\nlines\x1b[2J"), "two lines?[2J");
+  EXPECT_THAT(message_of_refusal(""), testing::HasSubstr("without a reason"));
 }
 
 TEST(Handshake, OtherKindsAreRefused) {
