@@ -117,7 +117,8 @@ Event event_in(const Json& object) {
   if (kind == "failed") {
     return Failed{object.at("kind"), object.at("error")};
   }
-  throw ProtocolError(fmt::format("an event of unknown kind '{}'", kind));
+  throw ProtocolError(
+      fmt::format("an event of unknown kind '{}'", excerpt(kind, letters_of_an_event)));
 }
 
 }  // namespace
@@ -140,7 +141,15 @@ std::optional<std::uint32_t> left_in(std::string_view line) {
   if (!line.starts_with(R"({"event":"left",)")) {
     return std::nullopt;
   }
-  return Json::parse(line).at("worker").get<std::uint32_t>();
+  const Json event = Json::parse(line, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  const auto worker = event.find("worker");
+  if (worker == event.end() || !worker->is_number_unsigned()) {
+    return std::nullopt;
+  }
+  const auto number = worker->get<std::uint64_t>();
+  return number <= std::numeric_limits<std::uint32_t>::max()
+             ? std::optional(static_cast<std::uint32_t>(number))
+             : std::nullopt;
 }
 
 std::optional<bool> end_in(std::string_view line) {
