@@ -116,17 +116,24 @@ build_with() {
   cmake --build "build/$preset" --parallel "$(compilers_for "$(available_memory)" "$(nproc)")" ${1:+--target "$@"}
 }
 
+# at_fixed_addresses COMMAND...: runs a command without the randomisation of addresses, if the container allows that: some
+# kernels may place a program at the addresses of a sanitizer's shadow memory.
+at_fixed_addresses() {
+  local fixed=()
+  ! setarch --addr-no-randomize true 2>/dev/null || fixed=(setarch --addr-no-randomize)
+  "${fixed[@]}" "$@"
+}
+
 # run_tests PRESET [CTEST_OPTION...]: runs tests, two more at a time than the machine has processors, since many of them mostly
 # wait; a test that keeps several processes busy counts as two. With one more the tests take longer, since processes that poll
 # take turns; with one less processors are idle. A test that hangs ends after the time limit in its CMakeLists.txt, by default
-# five minutes. Some kernels may place a program at the addresses of a sanitizer's shadow memory: setarch switches this
-# randomisation off, if the container allows that.
+# five minutes.
 run_tests() {
-  local fixed=()
+  local run=(ctest --preset "$1" --parallel "$(($(nproc) + 2))" --timeout 300 "${@:2}")
   case $1 in
-    asan* | tsan) ! setarch --addr-no-randomize true 2>/dev/null || fixed=(setarch --addr-no-randomize) ;;
+    asan* | tsan) at_fixed_addresses "${run[@]}" ;;
+    *) "${run[@]}" ;;
   esac
-  "${fixed[@]}" ctest --preset "$1" --parallel "$(($(nproc) + 2))" --timeout 300 "${@:2}"
 }
 
 log_of() {
