@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/command.hpp"
 #include "cli/job_options.hpp"
 #include "cli/train_options.hpp"
@@ -17,6 +19,21 @@ const char* description_of(Role role) {
                               : "Join a job by hand, as one of its workers.";
 }
 
+PortRange ports_of(const CLI::App& app) {
+  const std::string text = cli::given(app, "--ports").value_or("");
+  if (text.empty()) {
+    return {};
+  }
+  const auto dash = std::min(text.find('-'), text.size());
+  const auto first = number_in<std::uint16_t>(text.substr(0, dash));
+  const auto last = dash == text.size() ? first : number_in<std::uint16_t>(text.substr(dash + 1));
+  if (!first || !last || *first == 0 || *last < *first) {
+    throw ConfigError(fmt::format(
+        "--ports: expected FIRST-LAST, from 1 to 65535, such as 9100-9199, found '{}'", text));
+  }
+  return {*first, *last};
+}
+
 std::uint32_t threads_in(const GivenOptions& given) {
   const auto threads = given.find("threads");
   return threads == given.end() ? 1 : config_of_joiner({}, {*threads}, "").threads;
@@ -29,6 +46,7 @@ JoinRequest request_of(const CLI::App& app, Role role) {
           .address = required(app, "--join", "HOST:PORT, where the job's coordinator listens"),
           .token = key,
           .interface = cli::given(app, "--interface").value_or(""),
+          .ports = ports_of(app),
           .encrypted = !key.empty(),
           .index = index_of(app),
           .gather_limit = gather_limit_of(app, patient_gather_limit),
@@ -48,6 +66,9 @@ Command add_joiner(CLI::App& root, const Handlers& handlers, Role role) {
   add_value(*app, "interface", "NAME",
             "network interface by which others reach this process [that of the route to the "
             "coordinator]")
+      ->group(std::string(option_group::rendezvous));
+  add_value(*app, "ports", "FIRST-LAST",
+            "ports that a firewall lets pass, at one of which this process listens [any free one]")
       ->group(std::string(option_group::rendezvous));
   add_gather_limit(*app, patient_gather_limit);
   add_expectations(*app);

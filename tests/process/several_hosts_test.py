@@ -1,5 +1,6 @@
 """Goal: roles that are started by hand on two hosts train one model, encrypted by the job's key; without it nobody takes part.
 Method: two network namespaces, connected by a virtual cable."""
+import pathlib
 import subprocess
 import unittest
 
@@ -54,6 +55,18 @@ class SeveralHosts(JobTest):
                                     f'echo {ADDRESSES[0]} first >names; mount --bind names /etc/hosts; exec "$@"', "sh")
         other = self.join("worker", f"first:{port}", "--interface", NIC, through=named, cwd=self.folder, run_dir="other")
         self.assert_trained(job, self.joined(address, 0), other)
+
+    def test_a_member_listens_at_a_port_that_a_firewall_lets_pass(self):
+        job, address = self.coordinator("--max-steps", "10")
+        ports = ["--ports", "9100-9100"]
+        first = self.joined(address, 1, "worker", *ports)
+        first.wait_for_line("joins the job at")
+        sockets = pathlib.Path(f"/proc/{self.hosts[1].process.pid}/net/tcp").read_text(encoding="ascii")
+        self.assertRegex(sockets, r"\b0200550A:238C 00000000:0000 0A\b", "10.85.0.2:9100 listens")
+        status, errors = self.joined(address, 1, "worker", *ports).finish()
+        self.assertEqual(status, 2)
+        self.assertIn("expected a free port from 9100 to 9100 at 10.85.0.2, found all in use", errors)
+        self.assert_trained(job, first, self.joined(address, 0))
 
     def test_another_key_and_none(self):
         job, address = self.coordinator("--max-steps", "10")

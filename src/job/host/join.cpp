@@ -86,6 +86,7 @@ std::unique_ptr<Transport> reach_coordinator(const JoinRequest& request) {
   TransportOptions options{.token = request.token,
                            .coordinator = request.address,
                            .address = own_address(request),
+                           .ports = request.ports,
                            .timeout = limit,
                            .encrypted = request.encrypted};
   if (limit > time_to_notice) {

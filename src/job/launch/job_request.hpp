@@ -13,6 +13,7 @@
 #include "runtime/job_view.hpp"
 #include "spec/config.hpp"
 #include "spec/config_fields.hpp"
+#include "transport/port_range.hpp"
 
 namespace syncopate {
 
@@ -43,6 +44,7 @@ struct JoinRequest {
   std::string address;  ///< HOST:PORT at which the coordinator listens
   std::string token;
   std::string interface = {};  ///< by which the others reach this process; empty: that of the route
+  PortRange ports = {};        ///< at one of which this process listens; empty: any free one
   bool encrypted = false;      ///< the token is a key that the user has given
   std::optional<std::uint32_t> index;  ///< empty: the next free one
   Duration gather_limit{};             ///< for the coordinator to appear

@@ -63,7 +63,7 @@ Endpoint Connections::open_listener(const TcpTransport::JoinOptions& options) {
   const Endpoint coordinator = resolve_address(options.coordinator, network_);
   const std::string own =
       options.address.empty() ? address_towards(coordinator) + ":0" : options.address;
-  listener_.emplace(io_, tcp::open_listener(io_, resolve_address(own, network_)));
+  listener_.emplace(io_, tcp::open_listener(io_, resolve_address(own, network_), options.ports));
   return coordinator;
 }
 

@@ -65,6 +65,23 @@ int open_descriptor(const Endpoint& endpoint) {
   return ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
+Acceptor try_to_listen(asio::io_context& io, const Endpoint& endpoint, asio::error_code& error) {
+  Acceptor acceptor(io);
+  const int descriptor = open_descriptor(endpoint);
+  if (descriptor < 0) {
+    error = last_error();
+    return acceptor;
+  }
+  acceptor.assign(endpoint.protocol(), descriptor);
+  acceptor.set_option(Acceptor::reuse_address(true));
+  acceptor.bind(endpoint, error);
+  if (!error) {
+    acceptor.listen(asio::socket_base::max_listen_connections, error);
+  }
+  acceptor.non_blocking(true);
+  return acceptor;
+}
+
 /// Passes `descriptor` to Asio, which owns it from then on, or closes it.
 Socket own(asio::io_context& io, const asio::ip::tcp& protocol, int descriptor,
            asio::error_code& error) {
@@ -201,23 +218,33 @@ std::string to_string(const Endpoint& endpoint) {
 }
 
 Acceptor open_listener(asio::io_context& io, const Endpoint& endpoint) {
-  const std::string what = fmt::format("listen at {}", to_string(endpoint));
-  const int descriptor = open_descriptor(endpoint);
-  if (descriptor < 0) {
-    refuse(what, last_error());
-  }
-  Acceptor acceptor(io, endpoint.protocol(), descriptor);
-  acceptor.set_option(Acceptor::reuse_address(true));
   asio::error_code error;
-  acceptor.bind(endpoint, error);
-  if (!error) {
-    acceptor.listen(asio::socket_base::max_listen_connections, error);
-  }
+  Acceptor acceptor = try_to_listen(io, endpoint, error);
   if (error) {
-    refuse(what, error);
+    refuse(fmt::format("listen at {}", to_string(endpoint)), error);
   }
-  acceptor.non_blocking(true);
   return acceptor;
+}
+
+Acceptor open_listener(asio::io_context& io, Endpoint endpoint, PortRange ports) {
+  if (!ports || endpoint.port() != 0) {
+    return open_listener(io, endpoint);
+  }
+  for (std::uint32_t port = ports.first; port <= ports.last; ++port) {
+    endpoint.port(static_cast<std::uint16_t>(port));
+    asio::error_code error;
+    Acceptor acceptor = try_to_listen(io, endpoint, error);
+    if (!error) {
+      return acceptor;
+    }
+    if (error != asio::error::address_in_use) {
+      refuse(fmt::format("listen at {}", to_string(endpoint)), error);
+    }
+  }
+  throw ConfigError(
+      fmt::format("expected a free port from {} to {} at {}, found all in use; "
+                  "each process of a host takes one: give more ports",
+                  ports.first, ports.last, host_in_address(endpoint.address())));
 }
 
 Acceptor adopt_listener(asio::io_context& io, int descriptor, Network network) {

@@ -4,6 +4,7 @@
 #include <asio/ip/tcp.hpp>
 #include <string>
 
+#include "transport/port_range.hpp"
 #include "transport/tcp/network.hpp"
 
 namespace syncopate::tcp {
@@ -39,6 +40,10 @@ using Acceptor = asio::ip::tcp::acceptor;
 
 /// Listens at `endpoint`. Errors: ConfigError, with the system's reason.
 Acceptor open_listener(asio::io_context& io, const Endpoint& endpoint);
+
+/// The same at the first free port of `ports`, if it is not empty and the endpoint's port is 0.
+/// Errors: also ConfigError if all of them are in use.
+Acceptor open_listener(asio::io_context& io, Endpoint endpoint, PortRange ports);
 
 /// Owns `descriptor`, which must be a socket that listens at an address in `network`. Errors:
 /// ConfigError.

@@ -164,6 +164,7 @@ std::unique_ptr<Transport> join_with(const TransportOptions& options) {
   TcpTransport::JoinOptions join{.coordinator = options.coordinator,
                                  .token = options.token,
                                  .address = options.address,
+                                 .ports = options.ports,
                                  .shared_memory = shared_memory,
                                  .network = network_of(options)};
   join.timeout = options.timeout.value_or(join.timeout);

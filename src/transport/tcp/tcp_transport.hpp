@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "transport/port_range.hpp"
 #include "transport/tcp/network.hpp"
 #include "transport/transport.hpp"
 
@@ -64,6 +65,7 @@ class TcpTransport : public Transport {
     /// Where this node listens for its peers; empty: at a free port of the address from which it
     /// reaches the coordinator.
     std::string address = "127.0.0.1:0";
+    PortRange ports{};                          ///< instead of any free port
     std::chrono::milliseconds timeout{10'000};  ///< for the coordinator to appear and to answer
     bool shared_memory = true;                  ///< if both sides are on one host
     tcp::Network network = tcp::Network::loopback;

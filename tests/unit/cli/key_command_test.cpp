@@ -68,6 +68,19 @@ TEST_F(KeyCommandTest, MakesAKeyForItsOwnerAlone) {
   EXPECT_EQ(request.interface, "eth1");
 }
 
+TEST_F(KeyCommandTest, AMemberListensAtOneOfTheGivenPorts) {
+  const std::string path = new_key();
+  EXPECT_EQ(joined({"--secret", path}).ports, PortRange());
+  EXPECT_EQ(joined({"--secret", path, "--ports", "9100-9199"}).ports, (PortRange{9100, 9199}));
+  EXPECT_EQ(joined({"--secret", path, "--ports", "9100"}).ports, (PortRange{9100, 9100}));
+  for (const std::string wrong : {"9199-9100", "0-9", "-", "9100-", "9100-65536", "a"}) {
+    EXPECT_THAT(
+        refusal({"worker", "--join", "node1:9091", "--ports", wrong}),
+        HasSubstr("--ports: expected FIRST-LAST, from 1 to 65535, such as 9100-9199, found '" +
+                  wrong + "'"));
+  }
+}
+
 TEST_F(KeyCommandTest, ReplacesNoFile) {
   const std::string path = new_key();
   const std::string key = joined({"--secret", path}).token;
