@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "base/errors.hpp"
 #include "cli/command.hpp"
 #include "cli/job_options.hpp"
 #include "cli/train_options.hpp"
 #include "config/option.hpp"
+#include "config/text.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -20,10 +22,11 @@ const char* description_of(Role role) {
 }
 
 PortRange ports_of(const CLI::App& app) {
-  const std::string text = cli::given(app, "--ports").value_or("");
-  if (text.empty()) {
+  const auto given = cli::given(app, "--ports");
+  if (!given) {
     return {};
   }
+  const std::string& text = *given;
   const auto dash = std::min(text.find('-'), text.size());
   const auto first = number_in<std::uint16_t>(text.substr(0, dash));
   const auto last = dash == text.size() ? first : number_in<std::uint16_t>(text.substr(dash + 1));

@@ -1,5 +1,6 @@
 #include "data/cifar.hpp"
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "tests/fuzz/targets.hpp"

@@ -1,7 +1,6 @@
 #include "codec/codec_frame.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <vector>
 

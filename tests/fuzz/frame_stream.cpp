@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <asio/buffer.hpp>
 
 #include "tests/fuzz/targets.hpp"
