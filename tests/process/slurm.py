@@ -197,12 +197,16 @@ class Slurm:
         )
 
     def run(self, *command, limit=120, **more):
-        """Runs a Slurm command to its end."""
-        return subprocess.run(
-            [str(word) for word in command],
-            env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, timeout=limit, check=False, **more,
-        )
+        """Runs a Slurm command to its end. Errors: AssertionError with the words of the command and the daemons after `limit` s."""
+        try:
+            return subprocess.run(
+                [str(word) for word in command],
+                env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                text=True, timeout=limit, check=False, **more,
+            )
+        except subprocess.TimeoutExpired as late:
+            said = (late.stderr or b"").decode(errors="replace")
+            raise AssertionError(f"{late}; it says:\n{said}\nthe daemons say:\n{self.logs()}") from None
 
     def state_of(self, job):
         """Returns the state of a job: "COMPLETED", "FAILED", …"""
