@@ -15,6 +15,7 @@
 #include "job/launch/environment.hpp"
 #include "job/launch/launcher.hpp"
 #include "job/launch/loop_config.hpp"
+#include "job/launch/program_environment.hpp"
 #include "spec/config_fields.hpp"
 #include "spec/config_file.hpp"
 #include "spec/job_plan.hpp"
@@ -282,8 +283,11 @@ TrainCommand job_of(const CLI::App& app, const Handlers& handlers) {
   if (launch) {
     facts.ranks = launch->size;
     // A job that requires a missing MPI module fails later, with a message that names the module.
-    facts.mpi =
-        launch->mpi && (requires_mpi(config) || mpi::is_built(*launch->mpi, chosen_mpi_modules()));
+    // The user has said where ranks meet that do not use MPI.
+    const bool meets = !from_environment(coordinator_variable).empty() &&
+                       config.transport == TransportKind::automatic;
+    facts.mpi = launch->mpi && (requires_mpi(config) ||
+                                (!meets && mpi::is_built(*launch->mpi, chosen_mpi_modules())));
   }
   if (!config.cluster.empty()) {
     config.cluster = find_cluster_file(config.cluster, installed_clusters());

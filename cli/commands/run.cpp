@@ -1,7 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <limits>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -11,6 +15,9 @@
 #include "cli/job_options.hpp"
 #include "cli/train_options.hpp"
 #include "config/option.hpp"
+#include "config/text.hpp"
+#include "job/launch/environment.hpp"
+#include "job/launch/job_key.hpp"
 #include "job/launch/loop_config.hpp"
 #include "scheme/scheme_spec.hpp"
 
@@ -23,6 +30,8 @@ constexpr const char* run_examples = R"(Examples:
   syncopate run -n 4 -- ./my_program --epochs 3
   syncopate run -n 4 --scheme esync --cluster clusters/mixed.toml -- ./my_program
   syncopate run -n 4 --scheme asgd --servers 2 -- ./my_program
+  syncopate run -n 4 --ranks 0-1 --listen node1:9091 --secret job.key -- ./my_program   (on node1)
+  syncopate run -n 4 --ranks 2-3 --join node1:9091 --secret job.key -- ./my_program     (on node2)
 
 The program calls syncopate::init and takes its steps through a DistributedOptimizer. It may give
 the scheme and its options itself.)";
@@ -36,6 +45,76 @@ std::uint32_t workers_given(const CLI::App& app) {
   TrainConfig config;
   set_from_option(*find_field("workers"), config, *text);
   return config.workers;
+}
+
+/// The first and the last rank that `--ranks` gives to this host. Errors: ConfigError.
+std::pair<std::uint32_t, std::uint32_t> ranks_of(const std::string& text, std::uint32_t workers) {
+  const auto dash = std::min(text.find('-'), text.size());
+  const auto first = number_in<std::uint32_t>(text.substr(0, dash));
+  const auto last = dash == text.size() ? first : number_in<std::uint32_t>(text.substr(dash + 1));
+  if (!first || !last || *last < *first || *last >= workers) {
+    throw ConfigError(fmt::format(
+        "--ranks: expected FIRST-LAST or one rank, below the {} workers of -n, found '{}'", workers,
+        text));
+  }
+  return {*first, *last};
+}
+
+/// The file of the key. Errors: ConfigError without one; those of `secret_of`.
+std::filesystem::path key_file_of(const CLI::App& app) {
+  if (secret_of(app).empty()) {
+    throw ConfigError(fmt::format(
+        "a job on several hosts needs a key: make one by `syncopate key new FILE`, copy it to each "
+        "host, and give it by --secret FILE or {}",
+        key_file_variable));
+  }
+  return given(app, "--secret").value_or(from_environment(key_file_variable));
+}
+
+/// Refuses an address without a port that every host can know.
+void check_address(const std::string& option, const std::string& address) {
+  const auto colon = address.rfind(':');
+  const auto port = colon == std::string::npos
+                        ? std::nullopt
+                        : number_in<std::uint16_t>(address.substr(colon + 1));
+  constexpr std::uint16_t most = std::numeric_limits<std::uint16_t>::max() - 1;  // one more is used
+  if (!port || *port == 0 || *port > most) {
+    throw ConfigError(fmt::format("{}: expected HOST:PORT, with a port from 1 to {}, found '{}'",
+                                  option, most, address));
+  }
+}
+
+/// Empty if the job is on this host alone. Errors: ConfigError.
+std::optional<HostPart> part_of(const CLI::App& app, std::uint32_t workers) {
+  const auto listen = given(app, "--listen");
+  const auto join = given(app, "--join");
+  const auto ranks = given(app, "--ranks");
+  if (!listen && !join) {
+    if (ranks) {
+      throw ConfigError("--ranks is for a job on several hosts: give --listen or --join, too");
+    }
+    return std::nullopt;
+  }
+  if (listen && join) {
+    throw ConfigError("--listen is for the host of worker 0, --join for the others: give one");
+  }
+  if (!ranks) {
+    throw ConfigError(
+        "a job on several hosts needs --ranks on each, such as -n 4 --ranks 0-1 on the first of "
+        "two");
+  }
+  check_address(listen ? "--listen" : "--join", listen ? *listen : *join);
+  const auto [first, last] = ranks_of(*ranks, workers);
+  if ((first == 0) != listen.has_value()) {
+    throw ConfigError(first == 0
+                          ? "worker 0 is on the host that listens: --listen in place of --join"
+                          : "the host that listens starts worker 0: --ranks from 0 on");
+  }
+  return HostPart{.first = first,
+                  .count = last - first + 1,
+                  .coordinates = listen.has_value(),
+                  .address = listen ? *listen : *join,
+                  .key_file = key_file_of(app)};
 }
 
 bool suits(const ProgramsRequest& request, std::string_view scheme) {
@@ -100,6 +179,7 @@ ProgramsRequest request_of(const CLI::App& app, std::vector<std::string> command
     cluster->second = std::filesystem::absolute(cluster->second).string();
   }
   request.workers = workers_of_loops(request.given, workers_given(app));
+  request.part = part_of(app, request.workers);
   request.config = config_of(request);
   return request;
 }
@@ -110,6 +190,14 @@ Command add_run(CLI::App& root, const Handlers& handlers, std::vector<std::strin
   CLI::App* app = root.add_subcommand(
       "run", "Start programs with their own training loops as the workers of one job.");
   add_loop_options(*app);
+  const std::string rendezvous(option_group::rendezvous);
+  add_value(*app, "listen", "HOST:PORT",
+            "on the host of worker 0: address at which others reach it [this host alone]")
+      ->group(rendezvous);
+  add_value(*app, "join", "HOST:PORT", "on each other host: that address")->group(rendezvous);
+  add_value(*app, "ranks", "FIRST-LAST", "with these: the workers of -n that this host starts")
+      ->group(rendezvous);
+  add_secret(*app, "none");
   add_gather_limit(*app, patient_gather_limit);
   add_short_help(*app);
   app->footer(run_examples);

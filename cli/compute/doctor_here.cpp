@@ -18,6 +18,7 @@
 #include "cli/doctor/host.hpp"
 #include "cli/doctor/link_matrix.hpp"
 #include "cli/view/table.hpp"
+#include "job/host/known_coordinator.hpp"
 #include "job/launch/exit_status.hpp"
 #include "job/launch/rendezvous.hpp"
 #include "job/roles/launched_rank.hpp"
@@ -51,6 +52,9 @@ bool goes_by_mpi(const DoctorCommand& command) {
   if (command.transport != TransportKind::automatic) {
     return command.transport == TransportKind::mpi;
   }
+  if (known_coordinator(from_environment)) {
+    return false;
+  }
   return command.launch->mpi && mpi::is_built(*command.launch->mpi, chosen_mpi_modules());
 }
 
@@ -64,9 +68,13 @@ Finding examine_launcher(const DoctorCommand& command) {
   Finding finding{.subject = "MPI",
                   .text = fmt::format("{} ranks, started by {}; {}", launch.size, launch.launcher,
                                       built_modules())};
-  if (!launch.mpi) {
+  if (const auto known = known_coordinator(from_environment)) {
+    finding.text += fmt::format("; those without MPI meet at {}, encrypted", known->address);
+  } else if (!launch.mpi) {
     finding.text += "; it sets up no MPI, so all ranks must run on one host";
-    finding.advice = "for ranks on several hosts: srun --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)";
+    finding.advice =
+        "for ranks on several hosts: SYNCOPATE_COORDINATOR=HOST:PORT and SYNCOPATE_KEY_FILE=FILE "
+        "on all, or srun --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)";
   } else if (!goes_by_mpi(command) && command.transport == TransportKind::automatic) {
     finding.ok = false;
     finding.text = fmt::format("started by {}, but {}", launch.launcher, built_modules());
@@ -155,6 +163,15 @@ int consult_by_mpi(const DoctorCommand& command, const Findings& own) {
 
 int consult_by_sockets(const DoctorCommand& command, const Findings& own) {
   const std::string_view transport = command.transport == TransportKind::tcp ? "tcp" : "shm";
+  if (const auto known = known_coordinator(from_environment)) {
+    const TransportOptions options{.token = known->key,
+                                   .coordinator = known->address,
+                                   .address = command.launch->rank == 0 ? known->address : "",
+                                   .encrypted = true};
+    return consult_over(
+        command.launch->rank == 0 ? listen_over(transport, options) : join_over(transport, options),
+        command, own);
+  }
   Rendezvous rendezvous(command.launch->job);
   if (command.launch->rank > 0) {
     const auto place = rendezvous.await(command.patience);

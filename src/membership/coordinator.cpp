@@ -195,7 +195,10 @@ Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
     case wire::ToCoordinator::kRejected: return handle_rejection(message.rejected());
     case wire::ToCoordinator::kProgramHello:
     case wire::ToCoordinator::kDefinition:
-    case wire::ToCoordinator::kLeaseRequest:  // those of the service
+    case wire::ToCoordinator::kLeaseRequest:
+    case wire::ToCoordinator::kLauncherHello:
+    case wire::ToCoordinator::kProgramEnded:
+    case wire::ToCoordinator::kEndRequest:  // those of the service
     case wire::ToCoordinator::BODY_NOT_SET: break;
   }
   throw ProtocolError("the coordinator received a control message of an unknown kind");

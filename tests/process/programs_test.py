@@ -201,8 +201,8 @@ class PlainVariables(ProgramsTest):
     def test_on_several_hosts_are_refused_at_once(self):
         words = "has started 1 of 2 ranks on this host, but these ranks find each other only on one host"
         for output in self.outputs("join_or_say", LOCAL_WORLD_SIZE="1"):
-            self.assertEqual(output, f"status 2: a launcher that sets MASTER_ADDR {words}: start them by `syncopate run` on "
-                                     "one host\n")
+            self.assertEqual(output, f"status 2: a launcher that sets MASTER_ADDR {words}: set "
+                                     "SYNCOPATE_COORDINATOR=HOST:PORT and SYNCOPATE_KEY_FILE=FILE on all ranks\n")
 
 
 class LiveView(ProgramsTest):

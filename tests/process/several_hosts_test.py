@@ -4,26 +4,12 @@ import pathlib
 import subprocess
 import unittest
 
-import privileges
-from jobs import LIMIT, SMALL, SYNCOPATE, JobTest
-from network_test import NIC, Namespace
-
-ADDRESSES = ["10.85.0.1", "10.85.0.2"]
+from hosts import ADDRESSES, HostsTest
+from jobs import LIMIT, SMALL, SYNCOPATE
+from network_test import NIC
 
 
-class SeveralHosts(JobTest):
-    def setUp(self):
-        super().setUp()
-        privileges.linked_networks().require()
-        self.hosts = [Namespace(), Namespace()]
-        for host in self.hosts:
-            self.addCleanup(host.end)
-        self.hosts[0].do("ip", "link", "add", NIC, "type", "veth", "peer", "name", NIC, "netns", self.hosts[1].process.pid)
-        for address, host in zip(ADDRESSES, self.hosts, strict=True):
-            host.do("ip", "address", "add", f"{address}/24", "dev", NIC)
-            host.do("ip", "link", "set", NIC, "up")
-            host.do("ip", "link", "set", "lo", "up")
-
+class SeveralHostsTest(HostsTest):
     def coordinator(self, *options, **more):
         """On the first host; returns the job and its address."""
         job = self.coordinate(*SMALL, *options, address=f"{ADDRESSES[0]}:0", through=self.hosts[0].words(), **more)

@@ -64,11 +64,27 @@ GivenOptions given_in(const std::string& scheme, GivenOptions options) {
   return options;
 }
 
+namespace {
+
+/// Errors: ConfigError, for a process that nothing numbers.
+std::optional<Launch> launcher_of_this() {
+  auto launcher = own_launch();
+  if (!launcher && known_coordinator(from_environment)) {
+    throw ConfigError(
+        fmt::format("{} says that this process is one of several, but no launcher numbers it: "
+                    "start it by mpirun, srun, torchrun or `syncopate run`",
+                    coordinator_variable));
+  }
+  return launcher;
+}
+
+}  // namespace
+
 LoopJob::Member::Member(const InitOptions& options)
     : launch_(options.entry ? launch_of(*options.entry) : program_launch_in(from_environment)),
       given_(options_of(options, launch_ ? launch_->options : GivenOptions())),
       process_(process_id()) {
-  const auto launcher = launch_ ? std::nullopt : own_launch();
+  const auto launcher = launch_ ? std::nullopt : launcher_of_this();
   // Refuses impossible options before it waits for others.
   const TrainConfig config = loop_config(given_, launcher ? launcher->size : size());
   if (!sets_malloc(from_environment)) {
@@ -85,9 +101,41 @@ LoopJob::Member::Member(const InitOptions& options)
   }
 }
 
-/// Worker 0 becomes the host of the others. A process may be in one job after another.
+/// Worker 0 becomes the host of the others.
 ProgramLaunch LoopJob::Member::launch_by(const Launch& launcher) {
-  constexpr const char* advice = "start them by `syncopate run` on one host";
+  ProgramLaunch launch{.rank = launcher.rank,
+                       .size = launcher.size,
+                       .local_rank = launcher.local.value_or(launcher.rank)};
+  if (const auto known = known_coordinator(from_environment)) {
+    meet_between_hosts(*known, launch);
+  } else {
+    meet_on_this_host(launcher, launch);
+  }
+  return launch;
+}
+
+/// Errors: ConfigError for a second job: its workers could come to the coordinator of the first
+/// one, which has the same address.
+void LoopJob::Member::meet_between_hosts(const KnownCoordinator& known, ProgramLaunch& launch) {
+  if (jobs_so_far() > 0) {
+    throw ConfigError(
+        fmt::format("with {} a process joins one job; for several, one after another, start it by "
+                    "`syncopate run`",
+                    coordinator_variable));
+  }
+  if (launch.rank == 0) {
+    host_ = std::make_unique<ProgramHostThread>(
+        launch.size, ProgramHostThread::Options{.address = known.address, .key = known.key});
+  }
+  launch.coordinator = known.address;
+  launch.key = known.key;
+  launch.address = {};
+  launch.encrypted = true;
+}
+
+void LoopJob::Member::meet_on_this_host(const Launch& launcher, ProgramLaunch& launch) {
+  constexpr const char* advice =
+      "set SYNCOPATE_COORDINATOR=HOST:PORT and SYNCOPATE_KEY_FILE=FILE on all ranks";
   expect_one_host(launcher, advice);
   const std::string job = fmt::format("{}-program-{}", launcher.job, jobs_so_far().load());
   if (launcher.rank == 0) {
@@ -96,11 +144,8 @@ ProgramLaunch LoopJob::Member::launch_by(const Launch& launcher) {
   }
   const Rendezvous::Place place =
       host_ ? host_->place() : Rendezvous(job).await(time_to_come, advice);
-  return {.coordinator = place.address,
-          .key = place.token,
-          .rank = launcher.rank,
-          .size = launcher.size,
-          .local_rank = launcher.rank};
+  launch.coordinator = place.address;
+  launch.key = place.token;
 }
 
 TrainConfig LoopJob::Member::config(std::uint32_t batch_size) const {

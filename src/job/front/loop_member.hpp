@@ -12,6 +12,7 @@
 
 #include "job/front/loop_job.hpp"
 #include "job/front/sample_source.hpp"
+#include "job/host/known_coordinator.hpp"
 #include "job/launch/program_environment.hpp"
 #include "job/program/host_thread.hpp"
 #include "job/program/program_node.hpp"
@@ -97,6 +98,8 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
   TrainConfig config(std::uint32_t batch_size) const;
   std::unique_ptr<SampleSource> source(const JobPlan& plan, const ShareSizes& sizes);
   ProgramLaunch launch_by(const Launch& launcher);
+  void meet_between_hosts(const KnownCoordinator& known, ProgramLaunch& launch);
+  void meet_on_this_host(const Launch& launcher, ProgramLaunch& launch);
 
   std::unique_ptr<ProgramHostThread> host_;  ///< first: it leaves last; of worker 0, see there
   std::optional<ProgramLaunch> launch_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -55,11 +56,21 @@ struct JoinRequest {
       false;  ///< by the launcher that also started the coordinator, which reports errors
 };
 
+/// The part of a job on several hosts that one host starts.
+struct HostPart {
+  std::uint32_t first = 0;   ///< rank of the first program
+  std::uint32_t count = 0;   ///< of programs
+  bool coordinates = false;  ///< here, at `address`
+  std::string address;       ///< HOST:PORT of the coordinator
+  std::filesystem::path key_file;
+};
+
 /// Programs to start as the workers of one job. Each one has its own training loop.
 struct ProgramsRequest {
-  std::vector<std::string> command;  ///< the program and its arguments, the same for all
-  std::uint32_t workers = 1;
-  GivenOptions given = {};  ///< of `loop_options`; the programs may give others
+  std::vector<std::string> command;   ///< the program and its arguments, the same for all
+  std::uint32_t workers = 1;          ///< of the job
+  std::optional<HostPart> part = {};  ///< empty: all of them on this host
+  GivenOptions given = {};            ///< of `loop_options`; the programs may give others
   TrainConfig config;       ///< the configuration that follows from `given`, as far as it is known
   Duration gather_limit{};  ///< for all programs to join, counted from the first one
   log::Verbosity verbosity = log::Verbosity::normal;

@@ -24,22 +24,26 @@ struct Signs {
   const char* present;  ///< a variable that only this launcher sets
   const char* rank;
   const char* size;
-  const char* here;  ///< the number of ranks on this host; null: there is no such variable
-  const char* job;   ///< a variable that differs between jobs; null: there is none
+  const char* here;   ///< the number of ranks on this host; null: there is no such variable
+  const char* local;  ///< the rank on this host; null: there is no such variable
+  const char* job;    ///< a variable that differs between jobs; null: there is none
 };
 
 /// Inner launchers come before outer ones: see `launch_in`.
 constexpr Signs known[] = {
-    {"torchrun", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_PORT"},
-    {"Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE"},
-    {"MPICH's mpiexec", "HYDI_CONTROL_FD", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", nullptr},
-    // Slurm counts the ranks of a node, and several of its nodes may be one host.
-    {"srun", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, "SLURM_JOB_ID"},
-    {"a launcher that speaks PMI", "PMI_SIZE", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS",
-     "PMI_JOBID"},
-    {"a launcher that sets MASTER_ADDR", "MASTER_ADDR", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
+    {"torchrun", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "LOCAL_RANK",
      "MASTER_PORT"},
+    {"Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "PMIX_NAMESPACE"},
+    {"MPICH's mpiexec", "HYDI_CONTROL_FD", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS",
+     "MPI_LOCALRANKID", nullptr},
+    // Slurm counts the ranks of a node, and several of its nodes may be one host.
+    {"srun", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, "SLURM_LOCALID",
+     "SLURM_JOB_ID"},
+    {"a launcher that speaks PMI", "PMI_SIZE", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS",
+     "MPI_LOCALRANKID", "PMI_JOBID"},
+    {"a launcher that sets MASTER_ADDR", "MASTER_ADDR", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
+     "LOCAL_RANK", "MASTER_PORT"},
 };
 
 /// A launcher that sets MASTER_ADDR sets all variables of torch.distributed; a user's shell may
@@ -62,12 +66,12 @@ std::uint32_t number_of(const Environment& environment, const char* launcher, co
   return number;
 }
 
-/// Returns 0 if the launcher does not set the number.
-std::uint32_t ranks_here(const Environment& environment, const Signs& signs) {
-  const std::string text = signs.here == nullptr ? "" : environment(signs.here);
-  std::uint32_t ranks = 0;
-  std::from_chars(text.data(), text.data() + text.size(), ranks);
-  return ranks;
+/// Empty if the launcher does not set the number.
+std::optional<std::uint32_t> number_if_set(const Environment& environment, const char* name) {
+  const std::string text = name == nullptr ? "" : environment(name);
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
 /// Replaces all characters except letters, digits, '-' and '.' by '_'.
@@ -159,7 +163,8 @@ std::optional<Launch> launch_in(const Environment& environment, std::string_view
                 .size = size,
                 .job = job_of(environment, *signs),
                 .mpi = library_of(environment, *signs),
-                .here = ranks_here(environment, *signs)};
+                .here = number_if_set(environment, signs->here).value_or(0),
+                .local = number_if_set(environment, signs->local)};
 }
 
 void expect_one_host(const Launch& launch, std::string_view advice) {

@@ -18,8 +18,9 @@ struct Launch {
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
   std::string job;  ///< distinguishes jobs of this user on a host; valid in a file name
-  std::optional<mpi::Library> mpi = {};  ///< empty: the launcher supports no known library
-  std::uint32_t here = 0;                ///< ranks on this host; 0: the launcher does not say
+  std::optional<mpi::Library> mpi = {};     ///< empty: the launcher supports no known library
+  std::uint32_t here = 0;                   ///< ranks on this host; 0: the launcher does not say
+  std::optional<std::uint32_t> local = {};  ///< rank on this host; empty: the launcher does not say
 
   friend bool operator==(const Launch&, const Launch&) = default;
 };

@@ -6,13 +6,13 @@
 
 #include "base/errors.hpp"
 #include "config/text.hpp"
+#include "job/launch/job_key.hpp"
 
 namespace syncopate {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* coordinator_variable = "SYNCOPATE_COORDINATOR";
 constexpr const char* key_variable = "SYNCOPATE_KEY";
 constexpr const char* rank_variable = "SYNCOPATE_RANK";
 constexpr const char* size_variable = "SYNCOPATE_SIZE";
@@ -44,26 +44,30 @@ GivenOptions options_in(const std::string& text) {
 }  // namespace
 
 std::vector<Variable> variables_of(const ProgramLaunch& launch) {
+  const bool in_file = !launch.key_file.empty();
   return {{coordinator_variable, launch.coordinator},
-          {key_variable, launch.key},
+          {key_variable, in_file ? "" : launch.key},
+          {key_file_variable, launch.key_file},
           {rank_variable, std::to_string(launch.rank)},
           {size_variable, std::to_string(launch.size)},
           {local_rank_variable, std::to_string(launch.local_rank)},
           {options_variable, Json(launch.options).dump()}};
 }
 
-std::vector<Variable> torch_variables_of(const ProgramLaunch& launch, const std::string& port) {
+std::vector<Variable> torch_variables_of(const ProgramLaunch& launch, std::uint32_t here,
+                                         const std::string& master) {
+  const auto colon = master.rfind(':');
   return {{"RANK", std::to_string(launch.rank)},
           {"WORLD_SIZE", std::to_string(launch.size)},
           {"LOCAL_RANK", std::to_string(launch.local_rank)},
-          {"LOCAL_WORLD_SIZE", std::to_string(launch.size)},
-          {"MASTER_ADDR", "127.0.0.1"},
-          {"MASTER_PORT", port}};
+          {"LOCAL_WORLD_SIZE", std::to_string(here)},
+          {"MASTER_ADDR", master.substr(0, colon)},
+          {"MASTER_PORT", master.substr(colon + 1)}};
 }
 
 std::optional<ProgramLaunch> program_launch_in(const Environment& environment) {
   const std::string coordinator = environment(coordinator_variable);
-  if (coordinator.empty()) {
+  if (coordinator.empty() || environment(rank_variable).empty()) {
     return std::nullopt;
   }
   ProgramLaunch launch{.coordinator = coordinator,
@@ -72,6 +76,12 @@ std::optional<ProgramLaunch> program_launch_in(const Environment& environment) {
                        .size = number_in_variable(environment, size_variable),
                        .local_rank = number_in_variable(environment, local_rank_variable),
                        .options = options_in(environment(options_variable))};
+  if (launch.key.empty()) {
+    launch.key_file = environment(key_file_variable);
+    launch.key = read_key(launch.key_file, key_file_variable);
+    launch.address = {};
+    launch.encrypted = true;
+  }
   if (launch.rank >= launch.size) {
     throw ConfigError(
         fmt::format("{} calls this process worker {} of {}: {} and {} contradict "

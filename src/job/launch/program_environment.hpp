@@ -10,18 +10,24 @@
 
 namespace syncopate {
 
+/// HOST:PORT of the coordinator. Set by `syncopate run`; under other launchers by the user, for
+/// ranks on several hosts.
+constexpr const char* coordinator_variable = "SYNCOPATE_COORDINATOR";
+
 /// The values that `syncopate run` passes by environment variables to each program that it starts.
-/// Only other launchers set the address.
 struct ProgramLaunch {
-  std::string coordinator;  ///< HOST:PORT
-  std::string key;          ///< the secret of the job
+  std::string coordinator = {};  ///< HOST:PORT
+  std::string key = {};          ///< the secret of the job
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
   std::uint32_t local_rank = 0;
-  GivenOptions options = {};            ///< of the command line
-  std::string address = "127.0.0.1:0";  ///< HOST:PORT at which the program listens
-  bool encrypted = false;               ///< the key is one that the user has given to all hosts
-  bool unencrypted = false;             ///< allows an address beyond loopback
+  GivenOptions options = {};  ///< of the command line
+  /// HOST:PORT at which the program listens; empty: a free port of the address from which it
+  /// reaches the coordinator.
+  std::string address = "127.0.0.1:0";
+  bool encrypted = false;     ///< the key is one that the user has given to all hosts
+  bool unencrypted = false;   ///< allows an address beyond loopback
+  std::string key_file = {};  ///< passed instead of an encrypting key
 
   friend bool operator==(const ProgramLaunch&, const ProgramLaunch&) = default;
 };
@@ -29,12 +35,13 @@ struct ProgramLaunch {
 /// The variables of one program.
 std::vector<Variable> variables_of(const ProgramLaunch& launch);
 
-/// The variables by which torch.distributed finds the other programs, all on this host: RANK and
-/// the like, and MASTER_PORT.
-std::vector<Variable> torch_variables_of(const ProgramLaunch& launch, const std::string& port);
+/// The variables by which torch.distributed finds the other programs: RANK and the like. `here`:
+/// the programs on this host. `master`: HOST:PORT of the store of rank 0.
+std::vector<Variable> torch_variables_of(const ProgramLaunch& launch, std::uint32_t here,
+                                         const std::string& master);
 
-/// Empty if no launcher of Syncopate has started this process. Errors: ConfigError if variables
-/// contradict each other, or if one is not a number.
+/// Empty if `syncopate run` has not started this process. Errors: ConfigError if variables
+/// contradict each other, or if one is not a number; those of `read_key`.
 std::optional<ProgramLaunch> program_launch_in(const Environment& environment);
 
 }  // namespace syncopate

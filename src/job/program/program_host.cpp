@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/errors.hpp"
-#include "job/launch/job_end.hpp"
 #include "job/program/program_training.hpp"
 #include "report/events.hpp"
 #include "runtime/control_link.hpp"
 #include "runtime/member_ends.hpp"
+#include "telemetry/json_lines.hpp"
 #include "transport/tags.hpp"
 #include "wire/control.hpp"
 
@@ -48,18 +48,23 @@ ProgramHost::ProgramHost(World& world, Options options)
     : world_(world),
       options_(std::move(options)),
       liveness_(silence_of(options_.wait_limit)),
-      absence_(glance) {}
+      absence_(glance),
+      launchers_(options_.programs,
+                 options_.here.value_or(ProgramRange{.first = 0, .count = options_.programs})) {}
 
 void ProgramHost::run() {
   try {
     do {
       serve();
     } while (options_.several_jobs && begin_next());
+    wire::FromCoordinator over;
+    over.mutable_ended();
+    send_to_launchers(over);
   } catch (const std::exception& error) {
     if (!training_failed_) {
-      options_.emit({{"event", "failed"},
-                     {"kind", wire::Abort::Kind_Name(to_abort(error).kind())},
-                     {"error", error.what()}});
+      relay({{"event", "failed"},
+             {"kind", wire::Abort::Kind_Name(to_abort(error).kind())},
+             {"error", error.what()}});
     }
     fail(error);
     throw;
@@ -77,7 +82,7 @@ void ProgramHost::serve() {
 /// The programs may join again once all have left. Returns false where none does: all have ended,
 /// or the user has requested the end.
 bool ProgramHost::begin_next() {
-  if (options_.interrupted()) {
+  if (interrupted()) {
     return false;
   }
   programs_.clear();
@@ -88,7 +93,7 @@ bool ProgramHost::begin_next() {
   for (const Waiting& waiting : std::exchange(waiting_, {})) {
     admit(waiting.who);
   }
-  while (programs_.empty() && !is_over() && !options_.interrupted()) {
+  while (programs_.empty() && !is_over() && !interrupted()) {
     take_events();
   }
   return !programs_.empty();
@@ -99,10 +104,11 @@ void ProgramHost::fail(const std::exception& error) {
   wire::FromCoordinator message;
   *message.mutable_abort() = to_abort(error);
   send_to_all(message);
+  send_to_launchers(message);
   failure_ = message;
   const TimePoint until = world_.now() + time_to_come;
-  const bool may_come = !introduced_ && !ended_.empty() && !options_.interrupted();
-  while (may_come && !all_ended() && world_.now() < until) {
+  const bool may_come = !introduced_ && !launchers_.ends().empty() && !interrupted();
+  while (may_come && !launchers_.all_ended() && world_.now() < until) {
     take_events();
   }
 }
@@ -111,7 +117,7 @@ void ProgramHost::fail(const std::exception& error) {
 bool ProgramHost::prepare() {
   while (!all_defined()) {
     take_events();
-    if (options_.interrupted()) {
+    if (interrupted()) {
       throw Cancelled("interrupted before training began");
     }
     if (is_over()) {
@@ -148,7 +154,7 @@ void ProgramHost::take_events() {
 
 void ProgramHost::turn() {
   for (const ProgramEnd& end : options_.ended()) {
-    ended_[end.rank] = end.wait_status;
+    launchers_.ended(end.rank, end.wait_status);
   }
   refuse_waiting();
 }
@@ -176,6 +182,13 @@ bool ProgramHost::take(NodeId from, const wire::ToCoordinator& message) {
         return true;
       case wire::ToCoordinator::kHeartbeat: return note_heartbeat(from, message.heartbeat());
       case wire::ToCoordinator::kJoin: mark_as_training(from, true); return false;
+      case wire::ToCoordinator::kLauncherHello:
+        launchers_.joined(from, message.launcher_hello());
+        return true;
+      case wire::ToCoordinator::kProgramEnded:
+        launchers_.ended(from, message.program_ended());
+        return true;
+      case wire::ToCoordinator::kEndRequest: request_end(from); return true;
       case wire::ToCoordinator::kLeave: mark_as_training(from, false); return false;
       default: return false;
     }
@@ -256,6 +269,14 @@ void ProgramHost::lease(NodeId node, const wire::LeaseRequest& request) {
   send(node, message);
 }
 
+/// Errors: ProtocolError, for a node that may not end the job.
+void ProgramHost::request_end(NodeId launcher) {
+  if (!launchers_.others().contains(launcher)) {
+    throw ProtocolError(fmt::format("node {}, which is no launcher, ends the job", launcher.value));
+  }
+  end_requested_ = true;
+}
+
 void ProgramHost::refuse(NodeId node, const std::exception& error) {
   wire::FromCoordinator message;
   *message.mutable_abort() = to_abort(error);
@@ -265,6 +286,7 @@ void ProgramHost::refuse(NodeId node, const std::exception& error) {
 /// Returns why a training cannot begin without the node. Once one has begun, its coordinator
 /// decides.
 std::optional<std::string> ProgramHost::lost(NodeId node) {
+  launchers_.lost(node);
   std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.who.node == node; });
   const auto program = programs_.find(node);
   if (program == programs_.end()) {
@@ -273,7 +295,7 @@ std::optional<std::string> ProgramHost::lost(NodeId node) {
   program->second.gone = true;
   program->second.trains = false;
   if (!trains_ && !failure_) {
-    options_.emit(events::left(program->second.who.rank.value));
+    relay(events::left(program->second.who.rank.value));
   }
   return missing_program();
 }
@@ -343,7 +365,7 @@ bool ProgramHost::is_over() const {
   const bool all_gone = introduced_ && std::ranges::all_of(programs_, [](const auto& program) {
                           return program.second.gone;
                         });
-  return all_gone || all_ended();
+  return all_gone || launchers_.all_ended();
 }
 
 bool ProgramHost::all_defined() const {
@@ -374,9 +396,9 @@ void ProgramHost::check_ends() const {
     return;  // programs that never join need no Syncopate
   }
   const auto nodes = nodes_by_rank();
-  for (const auto& [rank, wait_status] : ended_) {
+  for (const auto& [rank, how] : launchers_.ends()) {
     if (!nodes.contains(rank)) {
-      throw Error(fmt::format("worker {} {} before it joined", rank, describe_end(wait_status)));
+      throw Error(fmt::format("worker {} {} before it joined", rank, how));
     }
   }
 }
@@ -414,8 +436,8 @@ void ProgramHost::train() {
                             .number = ++trainings_,
                             .programs = options_.programs,
                             .gather_limit = options_.gather_limit,
-                            .emit = options_.emit,
-                            .interrupted = options_.interrupted,
+                            .emit = [this](const Json& event) { relay(event); },
+                            .interrupted = [this] { return interrupted(); },
                             .name = options_.name,
                             .hung = options_.hung,
                             .wall_time = options_.wall_time});
@@ -444,9 +466,25 @@ void ProgramHost::send_to_all(const wire::FromCoordinator& message) {
   }
 }
 
+void ProgramHost::send_to_launchers(const wire::FromCoordinator& message) {
+  for (const auto& [node, launcher] : launchers_.others()) {
+    if (!launcher.gone) {
+      send(node, message);
+    }
+  }
+}
+
+/// The launchers of all hosts show the job.
+void ProgramHost::relay(const Json& event) {
+  options_.emit(event);
+  wire::FromCoordinator message;
+  message.set_event(json_text(event));
+  send_to_launchers(message);
+}
+
 /// Programs may exchange tensors, or work by themselves, after their training.
 void ProgramHost::wait_until_all_have_gone() {
-  while (!is_over() && !options_.interrupted()) {
+  while (!is_over() && !interrupted()) {
     take_events();
     check_silence();
   }

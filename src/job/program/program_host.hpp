@@ -10,6 +10,7 @@
 #include "base/time.hpp"
 #include "data/lease_book.hpp"
 #include "job/launch/program_ends.hpp"
+#include "job/program/launchers.hpp"
 #include "job/program/loop_definition.hpp"
 #include "membership/coordinator.hpp"
 #include "membership/liveness.hpp"
@@ -32,6 +33,8 @@ class ProgramHost : private NodeService {
 
   struct Options {
     std::uint32_t programs = 1;
+    /// The programs whose ends `ended` reports; empty: all.
+    std::optional<ProgramRange> here = {};
     /// Serves one job after another, until every program has ended (`ended`).
     bool several_jobs = false;
     /// For all programs to call `init`, from the first call on, and for all to join the training.
@@ -87,10 +90,10 @@ class ProgramHost : private NodeService {
   void admit(const Member& who);
   void refuse_waiting();
   void lease(NodeId node, const wire::LeaseRequest& request);
+  void request_end(NodeId launcher);
   void refuse(NodeId node, const std::exception& error);
   void introduce_all();
   bool is_over() const;
-  bool all_ended() const { return ended_.size() == options_.programs; }
   bool all_defined() const;
   void check_time() const;
   void check_ends() const;
@@ -103,6 +106,9 @@ class ProgramHost : private NodeService {
   void train();
   void send(NodeId node, const wire::FromCoordinator& message);
   void send_to_all(const wire::FromCoordinator& message);
+  void send_to_launchers(const wire::FromCoordinator& message);
+  void relay(const Json& event);
+  bool interrupted() const { return end_requested_ || options_.interrupted(); }
   void wait_until_all_have_gone();
   std::map<std::uint32_t, NodeId> nodes_by_rank() const;
   const Program& program_of(std::uint32_t rank) const;
@@ -114,7 +120,8 @@ class ProgramHost : private NodeService {
   Liveness liveness_;  ///< of the programs
   AbsenceWatch absence_;
   std::vector<Waiting> waiting_;
-  std::map<std::uint32_t, int> ended_;  ///< the wait status of programs that have ended, by rank
+  Launchers launchers_;
+  bool end_requested_ = false;  ///< by the user of another host
   std::optional<TimePoint> first_came_;
   std::optional<wire::FromCoordinator> failure_;  ///< that has ended the job
   std::uint32_t trainings_ = 0;                   ///< so far

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,11 +22,16 @@ constexpr Duration closing_limit = std::chrono::seconds(2);
 /// For the coordinator to notice that a program has ended, and to end the job.
 constexpr Duration time_to_hear = std::chrono::seconds(1);
 
+/// For a coordinator that is started by hand on another host.
+constexpr std::chrono::milliseconds time_to_start = std::chrono::minutes(10);
+
 std::unique_ptr<Transport> transport_of(const ProgramLaunch& launch, TransportKind kind) {
+  const bool may_be_first = launch.address.empty();
   return join_over(name_of_value(kind == TransportKind::automatic ? TransportKind::shm : kind),
                    {.token = launch.key,
                     .coordinator = launch.coordinator,
                     .address = launch.address,
+                    .timeout = may_be_first ? std::optional(time_to_start) : std::nullopt,
                     .encrypted = launch.encrypted,
                     .unencrypted = launch.unencrypted});
 }

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,11 +16,14 @@
 #include "base/errors.hpp"
 #include "base/random.hpp"
 #include "job/host/coordinate.hpp"
+#include "job/host/known_coordinator.hpp"
 #include "job/launch/environment.hpp"
 #include "job/launch/event_pipe.hpp"
 #include "job/launch/exit_status.hpp"
+#include "job/launch/job_key.hpp"
 #include "job/launch/program_environment.hpp"
 #include "job/launch/run_claim.hpp"
+#include "job/program/launcher_link.hpp"
 #include "job/program/program_host.hpp"
 #include "runtime/real_world.hpp"
 #include "transport/transport_registry.hpp"
@@ -29,10 +34,36 @@ namespace {
 /// For programs to save what they have when the user has requested the end.
 constexpr Duration time_to_end = std::chrono::seconds(10);
 
-ProgramHost::Options host_options(const ProgramsRequest& request, const std::string& key,
+/// How the processes of this host reach the coordinator.
+struct Contact {
+  std::string address;  ///< of the coordinator
+  std::string key;
+  std::string key_file;  ///< that the user has given; empty: a random key, for this host alone
+  std::string master;    ///< HOST:PORT, for torch.distributed
+
+  bool between_hosts() const { return !key_file.empty(); }
+  std::string host() const { return address.substr(0, address.rfind(':')); }
+};
+
+/// What the coordinator's process inherits. Owns the listener, borrows the rest.
+struct Inherited {
+  Contact contact;
+  int listener = -1;
+  int events = -1;
+  ProgramEnds* ends = nullptr;
+};
+
+/// The ranks that this host starts.
+ProgramRange range_of(const ProgramsRequest& request) {
+  return request.part ? ProgramRange{.first = request.part->first, .count = request.part->count}
+                      : ProgramRange{.first = 0, .count = request.workers};
+}
+
+ProgramHost::Options host_options(const ProgramsRequest& request, const Contact& contact,
                                   ProgramEnds& ends, EventPipe& events) {
   const auto emit = [&events](const Recorder::Json& event) { events.emit(event); };
   return {.programs = request.workers,
+          .here = range_of(request),
           .several_jobs = true,
           .gather_limit = request.gather_limit,
           .emit = emit,
@@ -50,26 +81,23 @@ ProgramHost::Options host_options(const ProgramsRequest& request, const std::str
                 ::_exit(exit_status::failure);  // a thread that hangs never would
               },
           .wall_time = wall_seconds(),
-          .key = key};
+          .key = contact.key,
+          .address = contact.host() + ":0",
+          .encrypted = contact.between_hosts()};
 }
-
-/// What the coordinator's process inherits. Owns the listener, borrows the rest.
-struct Inherited {
-  std::string key;
-  int listener = -1;
-  int events = -1;
-  ProgramEnds* ends = nullptr;
-};
 
 /// The body of the coordinator's process.
 int coordinate_programs(const ProgramsRequest& request, const Inherited& inherited) {
   take_end_requests();
   EventPipe events(inherited.events);
-  RealWorld world(listen_over(
-      "shm", {.token = inherited.key, .descriptor = inherited.listener, .control_only = true}));
+  const Contact& contact = inherited.contact;
+  RealWorld world(listen_over("shm", {.token = contact.key,
+                                      .descriptor = inherited.listener,
+                                      .encrypted = contact.between_hosts(),
+                                      .control_only = true}));
   int status = exit_status::success;
   try {
-    ProgramHost(world, host_options(request, inherited.key, *inherited.ends, events)).run();
+    ProgramHost(world, host_options(request, contact, *inherited.ends, events)).run();
   } catch (const std::exception& error) {
     status = status_of(error);
   }
@@ -77,13 +105,20 @@ int coordinate_programs(const ProgramsRequest& request, const Inherited& inherit
   return status;
 }
 
+/// The body of the process that stands for a coordinator on another host.
+int follow_from_here(const ProgramsRequest& request, const Inherited& inherited) {
+  take_end_requests();
+  EventPipe events(inherited.events);
+  return follow_coordinator(request, inherited.contact.key, *inherited.ends, events);
+}
+
 /// Becomes the program. Returns only where it cannot be started.
 int become_program(const ProgramsRequest& request, const ProgramLaunch& launch,
-                   const std::string& torch_port) {
+                   const std::string& master) {
   for (const auto& [name, value] : variables_of(launch)) {
     ::setenv(name.c_str(), value.c_str(), 1);
   }
-  for (const auto& [name, value] : torch_variables_of(launch, torch_port)) {
+  for (const auto& [name, value] : torch_variables_of(launch, range_of(request).count, master)) {
     ::setenv(name.c_str(), value.c_str(), 1);
   }
   std::vector<char*> arguments;
@@ -98,10 +133,9 @@ int become_program(const ProgramsRequest& request, const ProgramLaunch& launch,
 }
 
 Child program_process(const ProgramsRequest& request, const ProgramLaunch& launch,
-                      const std::string& torch_port) {
-  return {.name = fmt::format("worker {}", launch.rank), .body = [&request, launch, torch_port] {
-            return become_program(request, launch, torch_port);
-          }};
+                      const std::string& master) {
+  return {.name = fmt::format("worker {}", launch.rank),
+          .body = [&request, launch, master] { return become_program(request, launch, master); }};
 }
 
 /// That nothing listens on now, and that the program of rank 0 may take for torch.distributed.
@@ -110,21 +144,53 @@ std::string free_port() {
   return address.substr(address.rfind(':') + 1);
 }
 
+/// HOST:PORT of the store of torch.distributed, which all hosts must know: the port after that of
+/// the coordinator.
+std::string next_port(const std::string& address) {
+  const auto colon = address.rfind(':') + 1;
+  return address.substr(0, colon) + std::to_string(std::stoul(address.substr(colon)) + 1);
+}
+
 Child host_process(const ProgramsRequest& request, Inherited inherited, ListeningSocket listener,
                    Descriptor events) {
+  const bool follows = request.part && !request.part->coordinates;
   inherited.listener = listener.socket.get();
   inherited.events = events.get();
-  Child child{.name = "coordinator",
-              .body = [&request, inherited] { return coordinate_programs(request, inherited); }};
+  Child child{.name = follows ? "link to the coordinator" : "coordinator",
+              .body = [&request, inherited, follows] {
+                return follows ? follow_from_here(request, inherited)
+                               : coordinate_programs(request, inherited);
+              }};
   child.alone.push_back(std::move(listener.socket));
   child.alone.push_back(std::move(events));
   return child;
 }
 
+/// How the processes reach the coordinator, and the socket at which it listens if it is here.
+std::pair<Contact, ListeningSocket> contact_of(const ProgramsRequest& request) {
+  if (!request.part) {
+    ListeningSocket listener = listen_on_loopback();
+    Contact contact{.address = listener.address,
+                    .key = unguessable_token(),
+                    .key_file = {},
+                    .master = "127.0.0.1:" + free_port()};
+    return {std::move(contact), std::move(listener)};
+  }
+  const HostPart& part = *request.part;
+  Contact contact{.address = part.address,
+                  .key = read_key(part.key_file, "--secret"),
+                  .key_file = std::filesystem::absolute(part.key_file).string(),
+                  .master = next_port(part.address)};
+  return {std::move(contact), part.coordinates
+                                  ? listen_at(part.address, tcp::Network::encrypted, "--listen")
+                                  : ListeningSocket()};
+}
+
 /// Claims the folder that the user has named, and gives it up again, so that one that cannot be
 /// used is refused before anything is started.
 void check_run_folder(const ProgramsRequest& request) {
-  if (request.given.contains("run-dir")) {
+  const bool is_here = !request.part || request.part->coordinates;
+  if (is_here && request.given.contains("run-dir")) {
     const RunClaim claim({.config = request.config, .named_run_dir = true});
   }
 }
@@ -133,24 +199,22 @@ void check_run_folder(const ProgramsRequest& request) {
 
 int run_programs(const ProgramsRequest& request, const OpenView& open_view) {
   check_run_folder(request);
-  const std::string key = unguessable_token();
-  ListeningSocket listener = listen_on_loopback();
-  const std::string address = listener.address;
+  auto [contact, listener] = contact_of(request);
   Pipe events = make_pipe();
   ProgramEnds ends;
-  const std::string torch_port = free_port();
   std::vector<Child> children;
-  children.push_back(host_process(request, {.key = key, .ends = &ends}, std::move(listener),
+  children.push_back(host_process(request, {.contact = contact, .ends = &ends}, std::move(listener),
                                   std::move(events.write)));
-  for (std::uint32_t rank = 0; rank < request.workers; ++rank) {
-    children.push_back(program_process(request,
-                                       {.coordinator = address,
-                                        .key = key,
-                                        .rank = rank,
-                                        .size = request.workers,
-                                        .local_rank = rank,
-                                        .options = request.given},
-                                       torch_port));
+  const ProgramRange here = range_of(request);
+  for (std::uint32_t local = 0; local < here.count; ++local) {
+    ProgramLaunch launch{.coordinator = contact.address,
+                         .key = contact.key,
+                         .rank = here.first + local,
+                         .size = request.workers,
+                         .local_rank = local,
+                         .options = request.given,
+                         .key_file = contact.key_file};
+    children.push_back(program_process(request, launch, contact.master));
   }
   const auto view = open_view(request.config);
   return run_watched({.children = std::move(children),

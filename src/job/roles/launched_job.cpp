@@ -1,11 +1,15 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <optional>
 #include <utility>
 
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
+#include "job/host/known_coordinator.hpp"
+#include "job/launch/environment.hpp"
+#include "job/launch/job_key.hpp"
 #include "job/launch/rendezvous.hpp"
 #include "job/roles/launched_rank.hpp"
 #include "job/roles/processes.hpp"
@@ -110,12 +114,20 @@ int lead(const JobRequest& wanted, const OpenView& open_view) {
     return run_claimed(claim, {.children = std::move(rank), .events = std::move(events.read)},
                        open_view);
   }
-  ListeningSocket listener = listen_on_loopback();
-  const CoordinatorEndpoint endpoint{.address = listener.address,
-                                     .token = unguessable_token(),
-                                     .transport = request.config.transport};
-  Rendezvous rendezvous(request.launch->job);
-  rendezvous.publish({.address = endpoint.address, .token = endpoint.token});
+  const auto known = known_coordinator(from_environment);
+  ListeningSocket listener =
+      known ? listen_at(known->address, tcp::Network::encrypted, coordinator_variable)
+            : listen_on_loopback();
+  const CoordinatorEndpoint endpoint =
+      known ? known->endpoint(request.config.transport)
+            : CoordinatorEndpoint{.address = listener.address,
+                                  .token = unguessable_token(),
+                                  .transport = request.config.transport};
+  std::optional<Rendezvous> rendezvous;
+  if (!known) {
+    rendezvous.emplace(request.launch->job)
+        .publish({.address = endpoint.address, .token = endpoint.token});
+  }
   return run_claimed(claim,
                      {.children = processes_of(job, request, std::move(listener), endpoint,
                                                std::move(events.write)),
@@ -156,6 +168,12 @@ int follow(const JobRequest& request) {
           join);
     });
   }
+  if (const auto known = known_coordinator(from_environment)) {
+    join.address = known->address;
+    join.token = known->key;
+    join.encrypted = true;
+    return join_job(join);
+  }
   const Rendezvous::Place place = Rendezvous(request.launch->job).await(request.gather_limit);
   join.address = place.address;
   join.token = place.token;
@@ -166,8 +184,10 @@ int follow(const JobRequest& request) {
 
 int launched_job(const JobRequest& request, const OpenView& open_view) {
   check_launchable(request.config, *request.launch);
-  if (request.config.transport != TransportKind::mpi) {
-    expect_one_host(*request.launch, "use --transport mpi");
+  if (request.config.transport != TransportKind::mpi && !known_coordinator(from_environment)) {
+    expect_one_host(*request.launch,
+                    fmt::format("use --transport mpi, or set {}=HOST:PORT and {}=FILE",
+                                coordinator_variable, key_file_variable));
   }
   return request.launch->rank == 0 ? lead(request, open_view) : follow(request);
 }

@@ -1,10 +1,7 @@
 #include "job/roles/run_job.hpp"
 
 #include <fmt/format.h>
-#include <sys/socket.h>
 
-#include <cerrno>
-#include <cstring>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -13,10 +10,10 @@
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "job/host/join.hpp"
+#include "job/host/known_coordinator.hpp"
 #include "job/launch/exit_status.hpp"
 #include "job/launch/rendezvous.hpp"
 #include "job/roles/processes.hpp"
-#include "transport/tcp/sockets.hpp"
 
 namespace syncopate {
 namespace {
@@ -37,25 +34,6 @@ std::vector<Child> processes_of(const TrainingJob& job, Descriptor events, Durat
   std::vector<Child> members = member_processes(job, endpoint);
   std::move(members.begin(), members.end(), std::back_inserter(processes));
   return processes;
-}
-
-/// Binds the address before any process starts, so that an address in use causes an error at once.
-ListeningSocket listen_at(const std::string& address, tcp::Network network) {
-  tcp::Endpoint endpoint = tcp::resolve_address(address, network);
-  const int family = endpoint.protocol().family();
-  ListeningSocket listener{Descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)), {}};
-  const int socket = listener.socket.get();
-  const int yes = 1;  // allows the address of a coordinator that has just ended
-  auto size = static_cast<socklen_t>(endpoint.capacity());
-  if (socket < 0 || ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
-      ::bind(socket, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 ||
-      ::listen(socket, SOMAXCONN) != 0 || ::getsockname(socket, endpoint.data(), &size) != 0) {
-    throw ConfigError(
-        fmt::format("--listen: cannot listen at {}: {}", address, std::strerror(errno)));
-  }
-  endpoint.resize(size);
-  listener.address = tcp::to_string(endpoint);
-  return listener;
 }
 
 std::unique_ptr<HostSite> make_site(const TrainConfig& config,
@@ -96,8 +74,10 @@ int coordinate_job(const CoordinateRequest& wanted, const OpenView& open_view) {
         "a job in virtual time runs in one process, which no other can join: start the job by "
         "`syncopate train`");
   }
-  ListeningSocket listener = listen_at(
-      wanted.address, wanted.key.empty() ? tcp::Network::loopback : tcp::Network::encrypted);
+  // Before any process starts, so that an address in use causes an error at once.
+  ListeningSocket listener =
+      listen_at(wanted.address,
+                wanted.key.empty() ? tcp::Network::loopback : tcp::Network::encrypted, "--listen");
   RunClaim claim(wanted.job);
   const JobRequest& request = claim.request();
   std::optional<KeyFile> own_key;

@@ -63,6 +63,14 @@ TEST(Launcher, TorchrunKnowsNoMpiAlsoWithinAnotherLauncher) {
   EXPECT_EQ(within_slurm.job, "29500.2");
 }
 
+TEST(Launcher, TellsTheRankOnThisHost) {
+  EXPECT_EQ(launch_with(torchrun)->local, std::nullopt);
+  EXPECT_EQ(launch_with(joined(torchrun, {{"LOCAL_RANK", "1"}}))->local, 1U);
+  EXPECT_EQ(launch_with(joined(open_mpi, {{"OMPI_COMM_WORLD_LOCAL_RANK", "2"}}))->local, 2U);
+  EXPECT_EQ(launch_with(joined(hydra, {{"MPI_LOCALRANKID", "0"}}))->local, 0U);
+  EXPECT_EQ(launch_with(joined(slurm, {{"SLURM_LOCALID", "3"}}))->local, 3U);
+}
+
 const Variables plain{
     {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29501"}};
 

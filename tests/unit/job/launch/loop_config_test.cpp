@@ -5,8 +5,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <map>
 
 #include "base/errors.hpp"
+#include "base/file.hpp"
 #include "job/launch/program_environment.hpp"
 #include "tests/support/refusal.hpp"
 
@@ -14,6 +19,7 @@ namespace syncopate {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 GivenOptions merged(const GivenOptions& line, const GivenOptions& program) {
   return merged_options({line, "on the command line"}, {program, "in the program"});
@@ -138,6 +144,38 @@ TEST(ProgramEnvironmentTest, CarriesALaunch) {
   EXPECT_THAT(refusal([&] { program_launch_in(environment); }),
               HasSubstr("expected SYNCOPATE_RANK to be a number, found 'first'"));
   EXPECT_EQ(program_launch_in([](const char*) { return std::string(); }), std::nullopt);
+}
+
+TEST(ProgramEnvironmentTest, BetweenHostsNamesTheFileOfTheKey) {
+  std::string folder = (std::filesystem::temp_directory_path() / "loop_config_XXXXXX").string();
+  const std::filesystem::path file = std::filesystem::path(::mkdtemp(folder.data())) / "job.key";
+  write_file(file, "a key that each host has\n", readable_by_owner);
+  const ProgramLaunch launch{.coordinator = "node1:9091",
+                             .key = "a key that each host has",
+                             .rank = 2,
+                             .size = 4,
+                             .address = {},
+                             .encrypted = true,
+                             .key_file = file.string()};
+  std::map<std::string, std::string> variables{{"SYNCOPATE_KEY", "of an outer job"}};
+  for (const Variable& variable : variables_of(launch)) {
+    EXPECT_THAT(variable.value, Not(HasSubstr(launch.key))) << variable.name;
+    variables[variable.name] = variable.value;
+  }
+  const auto environment = [&](const char* name) { return variables[name]; };
+  EXPECT_EQ(program_launch_in(environment), launch);
+  variables["SYNCOPATE_RANK"].clear();
+  EXPECT_EQ(program_launch_in(environment), std::nullopt) << "another launcher numbers it";
+  std::filesystem::remove_all(folder);
+}
+
+TEST(ProgramEnvironmentTest, TellsTorchWhereItsStoreIs) {
+  const auto variables =
+      torch_variables_of({.rank = 3, .size = 4, .local_rank = 1}, 2, "node1:9092");
+  EXPECT_THAT(variables, testing::ElementsAre(
+                             Variable{"RANK", "3"}, Variable{"WORLD_SIZE", "4"},
+                             Variable{"LOCAL_RANK", "1"}, Variable{"LOCAL_WORLD_SIZE", "2"},
+                             Variable{"MASTER_ADDR", "node1"}, Variable{"MASTER_PORT", "9092"}));
 }
 
 }  // namespace

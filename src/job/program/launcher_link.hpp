@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "job/launch/event_pipe.hpp"
+#include "job/launch/job_request.hpp"
+#include "job/launch/program_ends.hpp"
+
+namespace syncopate {
+
+/// The body of a process that stands for the coordinator at a launcher on another host. It passes
+/// the coordinator's events to `events`, and reports to it which programs have ended, and that the
+/// user has requested the end. Returns the exit status once the job is over.
+int follow_coordinator(const ProgramsRequest& request, const std::string& key, ProgramEnds& ends,
+                       EventPipe& events);
+
+}  // namespace syncopate

@@ -1,0 +1,219 @@
+"""Goal:   what launchers start on two hosts trains one model, encrypted by the job's key: under mpirun and mpiexec over SSH, under
+        a launcher that sets the variables of torch.distributed, and by `syncopate run` on each host.
+Method: two network namespaces with a real sshd each, connected by a virtual cable.
+"""
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import unittest
+
+import mnist_files
+from hosts import ADDRESSES, HostsTest, SshHostsTest
+from jobs import LIMIT, SMALL, SYNCOPATE
+from mpi_test import LAUNCHERS
+
+DIST_MNIST = os.environ["SYNCOPATE_DIST_MNIST"]
+COORDINATOR = f"{ADDRESSES[0]}:9091"
+BUILT_IN = [SYNCOPATE, "train", *SMALL[:4], "--max-steps", "20"]
+
+
+def program(images=1024, epochs=1):
+    return [DIST_MNIST, mnist_files.folder(), str(epochs), str(images)]
+
+
+def sums_in(text):
+    """The sums of the workers' parameters that examples/dist_mnist prints, by rank."""
+    return dict(re.findall(r"worker (\d) of \d: sum of weights (\S+)", text))
+
+
+class Part:
+    """Processes of one host."""
+
+    def __init__(self, words, folder, variables=()):
+        self.process = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, cwd=folder, env=os.environ | dict(variables))
+
+    def finish(self):
+        output, errors = self.process.communicate(timeout=LIMIT)
+        return self.process.returncode, output, errors
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate(timeout=LIMIT)
+
+
+class PartsTest(HostsTest):
+    def part(self, host, words, variables=()):
+        part = Part(self.hosts[host].words(*words), self.folder, variables)
+        self.addCleanup(part.end)
+        return part
+
+    def variables(self):
+        return {"SYNCOPATE_COORDINATOR": COORDINATOR, "SYNCOPATE_KEY_FILE": str(self.key_file())}
+
+
+class LaunchersOverSsh(PartsTest, SshHostsTest):
+    def launcher_words(self, library):
+        agent = self.folder / "ssh"
+        agent.write_text(f'#!/bin/sh\nexec {" ".join(map(str, self.ssh))} "$@"\n')
+        agent.chmod(0o755)
+        hosts = ",".join(ADDRESSES)
+        if library == "openmpi":
+            passed = [word for name in self.variables() for word in ("-x", name)]
+            return [LAUNCHERS[library][0], "--allow-run-as-root", "--mca", "plm_rsh_agent", agent, *passed, "--host", hosts]
+        return [LAUNCHERS[library][0], "-launcher", "ssh", "-launcher-exec", agent, "-hosts", hosts]
+
+    def test_mpirun_starts_the_job_from_one_command(self):
+        for library in LAUNCHERS:
+            for name, words in (("built-in", [*BUILT_IN, "--run-dir", library]), ("program", program())):
+                with self.subTest(library, job=name):
+                    words = [*self.launcher_words(library), "-n", "2", *words]
+                    status, output, errors = self.part(0, words, self.variables()).finish()
+                    self.assertEqual(status, 0, errors)
+                    if name == "program":
+                        self.assertEqual(len(sums_in(output)), 2, output)
+                        self.assertEqual(len(set(sums_in(output).values())), 1, output)
+                    else:
+                        self.assertGreater(self.summary(library)["accuracy"], 0.2)
+                        self.assertNotIn("ranks of", output, "MPI carries nothing")
+
+    def test_a_part_is_started_over_ssh(self):
+        words = [SYNCOPATE, "run", "-n", "2", "--secret", self.key_file(), "--run-dir", self.folder / "run"]
+        first = self.part(0, [*words, "--ranks", "0", "--listen", COORDINATOR, "--", *program()])
+        second = self.part(0, [*self.ssh, ADDRESSES[1], *words, "--ranks", "1", "--join", COORDINATOR, "--", *program()])
+        ends = [first.finish(), second.finish()]
+        self.assertEqual([end[0] for end in ends], [0, 0], ends)
+        sums = sums_in(ends[0][2]) | sums_in(ends[1][2])
+        self.assertEqual(sorted(sums), ["0", "1"])
+        self.assertEqual(sums["0"], sums["1"])
+
+
+class LauncherOfTorch(PartsTest):
+    """Ranks with the variables that torchrun and others set."""
+
+    def ranks(self, *words, of_rank=lambda rank: {}, variables=None):
+        variables = self.variables() if variables is None else variables
+        return [self.part(rank, words, {
+            "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": ADDRESSES[0],
+            "MASTER_PORT": "29500", **variables, **of_rank(rank)}) for rank in range(2)]
+
+    def finished(self, *words, **more):
+        return [part.finish() for part in self.ranks(*words, **more)]
+
+    def test_a_built_in_network_a_program_and_the_doctor(self):
+        trained = self.finished(*BUILT_IN, "--scheme", "esync", "--run-dir", self.folder / "run")
+        self.assertEqual([end[0] for end in trained], [0, 0], trained)
+        self.assertEqual(len(self.summary()["workers"]), 2)
+        own = self.finished(*program())
+        sums = sums_in(own[0][1] + own[1][1])
+        self.assertEqual((sorted(sums), len(set(sums.values()))), (["0", "1"], 1), own)
+        doctor = self.finished(SYNCOPATE, "doctor", "--data", "synthetic", "--run-dir", self.folder, "--json")
+        found = json.loads(doctor[0][1])
+        self.assertEqual(found["hosts"], [0, 1])
+        self.assertIn(f"meet at {COORDINATOR}, encrypted", next(f["text"] for f in found["findings"] if f["subject"] == "MPI"))
+
+    def test_what_is_not_enough(self):
+        for lacks, variables, message in (
+            ("a key", {"SYNCOPATE_COORDINATOR": COORDINATOR}, "SYNCOPATE_KEY_FILE must name the key"),
+            ("a port", self.variables() | {"SYNCOPATE_COORDINATOR": ADDRESSES[0]}, "expected HOST:PORT of the host of rank 0"),
+            ("a coordinator", {}, "set SYNCOPATE_COORDINATOR=HOST:PORT"),
+        ):
+            with self.subTest(lacks):
+                for status, _, errors in self.finished(*program(), variables=variables):
+                    self.assertNotEqual(status, 0)
+                    self.assertIn(message, errors)
+        status, _, errors = self.part(0, program(), self.variables()).finish()
+        self.assertNotEqual(status, 0)
+        self.assertIn("no launcher numbers it", errors)
+
+    def test_an_address_of_another_host_is_refused(self):
+        elsewhere = self.variables() | {"SYNCOPATE_COORDINATOR": f"{ADDRESSES[1]}:9091"}
+        first = self.ranks(*BUILT_IN, "--run-dir", "run", variables=elsewhere)[0]
+        status, _, errors = first.finish()
+        self.assertEqual(status, 2, errors)
+        self.assertIn(f"SYNCOPATE_COORDINATOR: cannot listen at {ADDRESSES[1]}:9091", errors)
+
+
+class RunOnEachHost(PartsTest):
+    def run_part(self, host, ranks, words, *options, workers=2, run_dir="run"):
+        meets = "--join" if host else "--listen"
+        return self.part(host, [SYNCOPATE, "run", "-n", workers, "--ranks", ranks, meets, COORDINATOR, "--secret", self.key_file(),
+                                "--run-dir", run_dir, *options, "--", *words])
+
+    def test_four_workers_on_two_hosts_compute_what_they_compute_on_one(self):
+        parts = [self.run_part(1, "2-3", program(), workers=4), self.run_part(0, "0-1", program(), workers=4)]
+        ends = [part.finish() for part in parts]
+        self.assertEqual([end[0] for end in ends], [0, 0], ends)
+        self.assertEqual([sorted(sums_in(end[2])) for end in ends], [["2", "3"], ["0", "1"]])
+        alone = subprocess.run([SYNCOPATE, "run", "-n", "4", "--", *map(str, program())], capture_output=True, text=True,
+                               timeout=LIMIT, check=True, cwd=self.folder)
+        expected = sums_in(alone.stderr)["0"]
+        self.assertEqual(set(sums_in(ends[0][2] + ends[1][2]).values()), {expected})
+        for _, output, errors in ends:
+            self.assertIn("ssgd: program on its own data, 4 workers", output + errors, "each host shows the job")
+
+    def test_a_program_that_fails_ends_the_job_on_both_hosts(self):
+        parts = [self.run_part(0, "0", program()), self.run_part(1, "1", ["sh", "-c", "exit 3"])]
+        for status, _, errors in (part.finish() for part in parts):
+            self.assertEqual(status, 1)
+            self.assertEqual(errors.splitlines()[-1], "syncopate: worker 1 ended with exit status 3 before it joined")
+
+    def trains(self, part):
+        """Waits until the job trains; returns the first event that shows it."""
+        for line in part.process.stdout:
+            with contextlib.suppress(json.JSONDecodeError):
+                if json.loads(line)["event"] == "status":
+                    return
+        self.fail("the job never trained")
+
+    def endless(self, run_dir="run"):
+        return [self.run_part(host, str(host), program(images=60000, epochs=1000), "--json", run_dir=run_dir) for host in range(2)]
+
+    def test_a_host_that_is_lost_ends_the_job(self):
+        first, second = self.endless()
+        self.trains(second)
+        second.process.kill()
+        status, _, errors = first.finish()
+        self.assertEqual(status, 1)
+        self.assertRegex(errors.splitlines()[-1], r"^syncopate: worker 1 \(pid \d+ on \S+\) died")
+
+    def test_ctrl_c_on_either_host_ends_the_job_on_both(self):
+        for interrupted in range(2):
+            with self.subTest(host=interrupted):
+                parts = self.endless(f"run{interrupted}")
+                self.trains(parts[interrupted])
+                parts[interrupted].process.send_signal(signal.SIGINT)
+                ends = [part.finish() for part in parts]
+                self.assertEqual(ends[interrupted][0], 130, ends)
+                for _, output, _ in ends:
+                    self.assertIn('"event":"finished"', output)
+
+    def test_parts_that_do_not_fit_are_refused(self):
+        key = ["--secret", str(self.key_file())]
+        for options, message in (
+            (["--ranks", "0"], "--ranks is for a job on several hosts"),
+            (["--listen", COORDINATOR, *key], "needs --ranks on each"),
+            (["--listen", COORDINATOR, "--join", COORDINATOR, "--ranks", "0", *key], "give one"),
+            (["--listen", COORDINATOR, "--ranks", "1", *key], "the host that listens starts worker 0"),
+            (["--join", COORDINATOR, "--ranks", "0", *key], "worker 0 is on the host that listens"),
+            (["--join", COORDINATOR, "--ranks", "1-2", *key], "--ranks: expected FIRST-LAST or one rank, below the 2 workers"),
+            (["--join", "node1", "--ranks", "1", *key], "--join: expected HOST:PORT"),
+            (["--join", COORDINATOR, "--ranks", "1"], "needs a key"),
+        ):
+            with self.subTest(options):
+                done = subprocess.run([SYNCOPATE, "run", "-n", "2", *options, "--", "true"], capture_output=True, text=True,
+                                      timeout=LIMIT, check=False, cwd=self.folder)
+                self.assert_refused(done, message)
+        first = self.run_part(0, "0-1", program())
+        status, _, errors = self.run_part(1, "1", ["sleep", "60"]).finish()
+        self.assertEqual(status, 2)
+        self.assertIn("workers from 1 to 1 are started on another host already; give each host its own --ranks", errors)
+        self.assertEqual(first.finish()[0], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
