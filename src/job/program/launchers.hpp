@@ -18,7 +18,7 @@ struct ProgramRange {
   bool contains(std::uint32_t rank) const { return rank >= first && rank - first < count; }
 };
 
-/// What the launchers of a job have reported to its coordinator about the processes of the programs:
+/// What the launchers of a job have reported to its coordinator about the processes of programs:
 /// the launcher of this host, and `syncopate run` on others, which are nodes.
 class Launchers {
  public:
