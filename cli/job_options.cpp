@@ -56,6 +56,33 @@ std::string secret_of(const CLI::App& app) {
   return file.empty() ? std::string() : read_key(file, key_file_variable);
 }
 
+void add_own_place(CLI::App& app) {
+  add_value(app, "interface", "NAME",
+            fmt::format("network interface by which others reach what this starts [{}, or that of "
+                        "the route to the coordinator]",
+                        interface_variable))
+      ->group(rendezvous);
+  add_value(
+      app, "ports", "FIRST-LAST",
+      fmt::format("ports that a firewall lets pass, at which it listens [{}, or any free ones]",
+                  ports_variable))
+      ->group(rendezvous);
+}
+
+OwnPlace own_place_of(const CLI::App& app) {
+  OwnPlace place = own_place(from_environment);
+  if (const auto interface = given(app, "--interface")) {
+    place.interface = *interface;
+  }
+  if (const auto ports = given(app, "--ports")) {
+    if (ports->empty()) {
+      throw ConfigError("--ports: expected FIRST-LAST, such as 9100-9199, found nothing");
+    }
+    place.ports = port_range_in(*ports, "--ports");
+  }
+  return place;
+}
+
 void add_index(CLI::App& app, const std::string& role) {
   add_value(app, "index", "N", fmt::format("index of this {} [the next free one]", role))
       ->group(rendezvous);

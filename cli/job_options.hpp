@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/time.hpp"
+#include "job/launch/own_place.hpp"
 
 namespace syncopate::cli {
 
@@ -25,6 +26,11 @@ void add_secret(CLI::App& app, const std::string& usual);
 /// Errors: DataError if the file cannot be read; ConfigError if other users can read or
 /// change it, or if its key is too short or too long.
 std::string secret_of(const CLI::App& app);
+
+/// `--interface` and `--ports`.
+void add_own_place(CLI::App& app);
+/// Errors: ConfigError.
+OwnPlace own_place_of(const CLI::App& app);
 
 void add_index(CLI::App& app, const std::string& role);
 /// Errors: ConfigError.

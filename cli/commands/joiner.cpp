@@ -1,13 +1,10 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/errors.hpp"
 #include "cli/command.hpp"
 #include "cli/job_options.hpp"
 #include "cli/train_options.hpp"
 #include "config/option.hpp"
-#include "config/text.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -21,22 +18,6 @@ const char* description_of(Role role) {
                               : "Join a job by hand, as one of its workers.";
 }
 
-PortRange ports_of(const CLI::App& app) {
-  const auto given = cli::given(app, "--ports");
-  if (!given) {
-    return {};
-  }
-  const std::string& text = *given;
-  const auto dash = std::min(text.find('-'), text.size());
-  const auto first = number_in<std::uint16_t>(text.substr(0, dash));
-  const auto last = dash == text.size() ? first : number_in<std::uint16_t>(text.substr(dash + 1));
-  if (!first || !last || *first == 0 || *last < *first) {
-    throw ConfigError(fmt::format(
-        "--ports: expected FIRST-LAST, from 1 to 65535, such as 9100-9199, found '{}'", text));
-  }
-  return {*first, *last};
-}
-
 std::uint32_t threads_in(const GivenOptions& given) {
   const auto threads = given.find("threads");
   return threads == given.end() ? 1 : config_of_joiner({}, {*threads}, "").threads;
@@ -48,8 +29,7 @@ JoinRequest request_of(const CLI::App& app, Role role) {
   return {.role = role,
           .address = required(app, "--join", "HOST:PORT, where the job's coordinator listens"),
           .token = key,
-          .interface = cli::given(app, "--interface").value_or(""),
-          .ports = ports_of(app),
+          .place = own_place_of(app),
           .encrypted = !key.empty(),
           .index = index_of(app),
           .gather_limit = gather_limit_of(app, patient_gather_limit),
@@ -66,13 +46,7 @@ Command add_joiner(CLI::App& root, const Handlers& handlers, Role role) {
       ->group(std::string(option_group::rendezvous));
   add_secret(*app, "none");
   add_index(*app, noun(role));
-  add_value(*app, "interface", "NAME",
-            "network interface by which others reach this process [that of the route to the "
-            "coordinator]")
-      ->group(std::string(option_group::rendezvous));
-  add_value(*app, "ports", "FIRST-LAST",
-            "ports that a firewall lets pass, at one of which this process listens [any free one]")
-      ->group(std::string(option_group::rendezvous));
+  add_own_place(*app);
   add_gather_limit(*app, patient_gather_limit);
   add_expectations(*app);
   add_output_options(*app, Says::lines);

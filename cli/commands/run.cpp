@@ -114,7 +114,8 @@ std::optional<HostPart> part_of(const CLI::App& app, std::uint32_t workers) {
                   .count = last - first + 1,
                   .coordinates = listen.has_value(),
                   .address = listen ? *listen : *join,
-                  .key_file = key_file_of(app)};
+                  .key_file = key_file_of(app),
+                  .place = own_place_of(app)};
 }
 
 bool suits(const ProgramsRequest& request, std::string_view scheme) {
@@ -197,6 +198,7 @@ Command add_run(CLI::App& root, const Handlers& handlers, std::vector<std::strin
   add_value(*app, "join", "HOST:PORT", "on each other host: that address")->group(rendezvous);
   add_value(*app, "ranks", "FIRST-LAST", "with these: the workers of -n that this host starts")
       ->group(rendezvous);
+  add_own_place(*app);
   add_secret(*app, "none");
   add_gather_limit(*app, patient_gather_limit);
   add_short_help(*app);

@@ -5,6 +5,7 @@ Method: two network namespaces with a real sshd each, connected by a virtual cab
 import contextlib
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import mnist_files
 from hosts import ADDRESSES, HostsTest, SshHostsTest
 from jobs import LIMIT, SMALL, SYNCOPATE
 from mpi_test import LAUNCHERS
+from network_test import NIC
 
 DIST_MNIST = os.environ["SYNCOPATE_DIST_MNIST"]
 COORDINATOR = f"{ADDRESSES[0]}:9091"
@@ -139,10 +141,10 @@ class LauncherOfTorch(PartsTest):
 
 
 class RunOnEachHost(PartsTest):
-    def run_part(self, host, ranks, words, *options, workers=2, run_dir="run"):
+    def run_part(self, host, ranks, words, *options, workers=2, run_dir="run", variables=()):
         meets = "--join" if host else "--listen"
         return self.part(host, [SYNCOPATE, "run", "-n", workers, "--ranks", ranks, meets, COORDINATOR, "--secret", self.key_file(),
-                                "--run-dir", run_dir, *options, "--", *words])
+                                "--run-dir", run_dir, *options, "--", *words], variables)
 
     def test_four_workers_on_two_hosts_compute_what_they_compute_on_one(self):
         parts = [self.run_part(1, "2-3", program(), workers=4), self.run_part(0, "0-1", program(), workers=4)]
@@ -191,6 +193,31 @@ class RunOnEachHost(PartsTest):
                 self.assertEqual(ends[interrupted][0], 130, ends)
                 for _, output, _ in ends:
                     self.assertIn('"event":"finished"', output)
+                if interrupted == 1:
+                    self.assertRegex(ends[0][1], r'"event":"note","text":"the end was requested on \S+"')
+
+    def listens(self, host, port):
+        """Whether something listens at that port of the host's address in the network between the hosts."""
+        number = int.from_bytes(map(int, ADDRESSES[host].split(".")), "little")
+        sockets = pathlib.Path(f"/proc/{self.hosts[host].process.pid}/net/tcp").read_text(encoding="ascii")
+        return f" {number:08X}:{port:04X} 00000000:0000 0A " in sockets
+
+    def test_programs_listen_at_ports_that_a_firewall_lets_pass(self):
+        words = program(images=60000, epochs=1000)
+        options = ["--json", "--scheme", "asgd", "--servers", "1", "--ports", "9100-9101", "--interface", NIC]
+        first = self.run_part(0, "0", words, *options)
+        second = self.run_part(1, "1", words, *options[:-4], variables={"SYNCOPATE_PORTS": "9102"})
+        self.trains(second)
+        self.assertTrue(self.listens(0, 9100) and self.listens(0, 9101), "worker 0 and the server")
+        self.assertTrue(self.listens(1, 9102))
+        first.process.send_signal(signal.SIGINT)
+        self.assertEqual(first.finish()[0], 130)
+        second.finish()
+        for option, value, message in (("--ports", "9100-90", "--ports: expected FIRST-LAST"), ("--interface", "nic7", "nic7")):
+            with self.subTest(option):
+                status, _, errors = self.run_part(1, "1", words, option, value).finish()
+                self.assertEqual(status, 2, errors)
+                self.assertIn(message, errors)
 
     def test_parts_that_do_not_fit_are_refused(self):
         key = ["--secret", str(self.key_file())]

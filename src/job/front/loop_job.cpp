@@ -35,14 +35,17 @@ ProgramLaunch launch_of(const JobEntry& entry) {
                     "the number of workers",
                     entry.rank, entry.size));
   }
+  const bool between_hosts = entry.encrypted || entry.unencrypted;
+  const OwnPlace place = between_hosts ? own_place(from_environment) : OwnPlace();
   return {.coordinator = entry.coordinator,
           .key = entry.key,
           .rank = entry.rank,
           .size = entry.size,
           .local_rank = entry.local_rank,
-          .address = entry.address,
+          .address = place.interface.empty() ? entry.address : own_address(place),
           .encrypted = entry.encrypted,
-          .unencrypted = entry.unencrypted};
+          .unencrypted = entry.unencrypted,
+          .place = place};
 }
 
 GivenOptions options_of(const InitOptions& options, const GivenOptions& of_command_line) {
@@ -125,11 +128,13 @@ void LoopJob::Member::meet_between_hosts(const KnownCoordinator& known, ProgramL
   }
   if (launch.rank == 0) {
     host_ = std::make_unique<ProgramHostThread>(
-        launch.size, ProgramHostThread::Options{.address = known.address, .key = known.key});
+        launch.size, ProgramHostThread::Options{
+                         .address = known.address, .ports = known.place.ports, .key = known.key});
   }
   launch.coordinator = known.address;
   launch.key = known.key;
   launch.address = {};
+  launch.place = known.place;
   launch.encrypted = true;
 }
 

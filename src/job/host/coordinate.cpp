@@ -147,6 +147,7 @@ std::unique_ptr<Transport> connect(const CoordinatorEndpoint& endpoint) {
   return join_over(transport_of(endpoint.transport), {.token = endpoint.token,
                                                       .coordinator = endpoint.address,
                                                       .address = endpoint.own_address,
+                                                      .ports = endpoint.own_ports,
                                                       .encrypted = endpoint.encrypted,
                                                       .unencrypted = endpoint.unencrypted,
                                                       .session = endpoint.session});

@@ -12,6 +12,7 @@
 #include "report/recorder.hpp"
 #include "spec/config.hpp"
 #include "transport/mpi/mpi_session.hpp"
+#include "transport/port_range.hpp"
 
 namespace syncopate {
 
@@ -24,6 +25,7 @@ struct CoordinatorEndpoint {
   /// HOST:PORT at which a joining node listens; port 0 selects a free port. Empty: a free port of
   /// the address from which it reaches the coordinator.
   std::string own_address = {};
+  PortRange own_ports = {};  ///< instead of any free port
   bool encrypted = false;    ///< the token is a key that the user has given to all hosts
   bool unencrypted = false;  ///< nodes may be beyond loopback: the network is trusted
 };

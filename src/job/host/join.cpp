@@ -8,11 +8,11 @@
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "job/host/coordinate.hpp"
+#include "job/host/known_coordinator.hpp"
 #include "job/launch/environment.hpp"
 #include "job/launch/run_claim.hpp"
 #include "membership/enquiry.hpp"
 #include "spec/config_file.hpp"
-#include "transport/tcp/sockets.hpp"
 #include "transport/transport_registry.hpp"
 
 namespace syncopate {
@@ -64,12 +64,6 @@ std::unique_ptr<HostSite> site_of(const wire::JobDescription& description,
   return make_site(config, checkpoint);
 }
 
-/// Errors: ConfigError for an interface that this host lacks.
-std::string own_address(const JoinRequest& request) {
-  return request.interface.empty() ? std::string()
-                                   : tcp::address_of_interface(request.interface) + ":0";
-}
-
 /// Errors: ProtocolError if the job has no member with this index.
 void check_index(const HostSite& site, Role role, Rank index) {
   const std::uint32_t count = member_role(role).count(site.plan().membership());
@@ -85,8 +79,8 @@ std::unique_ptr<Transport> reach_coordinator(const JoinRequest& request) {
   const auto limit = std::chrono::ceil<Milliseconds>(request.gather_limit);
   TransportOptions options{.token = request.token,
                            .coordinator = request.address,
-                           .address = own_address(request),
-                           .ports = request.ports,
+                           .address = own_address(request.place),
+                           .ports = request.place.ports,
                            .timeout = limit,
                            .encrypted = request.encrypted};
   if (limit > time_to_notice) {

@@ -31,7 +31,17 @@ void expect_port(const std::string& address) {
 }  // namespace
 
 CoordinatorEndpoint KnownCoordinator::endpoint(TransportKind transport) const {
-  return {.address = address, .token = key, .transport = transport, .encrypted = true};
+  return {.address = address,
+          .token = key,
+          .transport = transport,
+          .own_address = own_address(place),
+          .own_ports = place.ports,
+          .encrypted = true};
+}
+
+std::string own_address(const OwnPlace& place) {
+  return place.interface.empty() ? std::string()
+                                 : tcp::address_of_interface(place.interface) + ":0";
 }
 
 std::optional<KnownCoordinator> known_coordinator(const Environment& environment) {
@@ -48,6 +58,7 @@ std::optional<KnownCoordinator> known_coordinator(const Environment& environment
                     coordinator_variable, key_file_variable));
   }
   known.key = read_key(file, key_file_variable);
+  known.place = own_place(environment);
   return known;
 }
 

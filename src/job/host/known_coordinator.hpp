@@ -6,6 +6,7 @@
 
 #include "job/host/coordinate.hpp"
 #include "job/launch/descriptor.hpp"
+#include "job/launch/own_place.hpp"
 #include "job/launch/program_environment.hpp"
 #include "transport/tcp/network.hpp"
 
@@ -16,10 +17,15 @@ namespace syncopate {
 struct KnownCoordinator {
   std::string address;  ///< HOST:PORT, of the host of rank 0
   std::string key;      ///< which encrypts the job
+  OwnPlace place = {};  ///< of this process
 
-  /// As a joining node sees it: that listens at the address from which it reaches the coordinator.
+  /// As a joining node sees it. Errors: those of `own_address`.
   CoordinatorEndpoint endpoint(TransportKind transport = TransportKind::shm) const;
 };
+
+/// HOST:0 of the interface; empty without one: a node then listens at the address from which it
+/// reaches the coordinator. Errors: ConfigError for an interface that this host lacks.
+std::string own_address(const OwnPlace& place);
 
 /// Of `coordinator_variable`; empty if it is not set. Errors: ConfigError if the address has no
 /// port, or without a key in the file of `key_file_variable`; those of `read_key`.

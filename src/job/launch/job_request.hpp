@@ -11,10 +11,10 @@
 #include "base/log.hpp"
 #include "base/time.hpp"
 #include "job/launch/launcher.hpp"
+#include "job/launch/own_place.hpp"
 #include "runtime/job_view.hpp"
 #include "spec/config.hpp"
 #include "spec/config_fields.hpp"
-#include "transport/port_range.hpp"
 
 namespace syncopate {
 
@@ -44,9 +44,8 @@ struct JoinRequest {
   Role role = Role::worker;
   std::string address;  ///< HOST:PORT at which the coordinator listens
   std::string token;
-  std::string interface = {};  ///< by which the others reach this process; empty: that of the route
-  PortRange ports = {};        ///< at one of which this process listens; empty: any free one
-  bool encrypted = false;      ///< the token is a key that the user has given
+  OwnPlace place = {};
+  bool encrypted = false;              ///< the token is a key that the user has given
   std::optional<std::uint32_t> index;  ///< empty: the next free one
   Duration gather_limit{};             ///< for the coordinator to appear
   GivenOptions given;
@@ -63,6 +62,7 @@ struct HostPart {
   bool coordinates = false;  ///< here, at `address`
   std::string address;       ///< HOST:PORT of the coordinator
   std::filesystem::path key_file;
+  OwnPlace place = {};  ///< of its programs
 };
 
 /// Programs to start as the workers of one job. Each one has its own training loop.

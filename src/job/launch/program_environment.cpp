@@ -31,6 +31,10 @@ std::uint32_t number_in_variable(const Environment& environment, const char* nam
   return *number;
 }
 
+std::string text_of(const PortRange& ports) {
+  return ports ? fmt::format("{}-{}", ports.first, ports.last) : "";
+}
+
 /// Errors: ConfigError.
 GivenOptions options_in(const std::string& text) {
   try {
@@ -48,6 +52,8 @@ std::vector<Variable> variables_of(const ProgramLaunch& launch) {
   return {{coordinator_variable, launch.coordinator},
           {key_variable, in_file ? "" : launch.key},
           {key_file_variable, launch.key_file},
+          {interface_variable, launch.place.interface},
+          {ports_variable, text_of(launch.place.ports)},
           {rank_variable, std::to_string(launch.rank)},
           {size_variable, std::to_string(launch.size)},
           {local_rank_variable, std::to_string(launch.local_rank)},
@@ -80,6 +86,7 @@ std::optional<ProgramLaunch> program_launch_in(const Environment& environment) {
     launch.key_file = environment(key_file_variable);
     launch.key = read_key(launch.key_file, key_file_variable);
     launch.address = {};
+    launch.place = own_place(environment);
     launch.encrypted = true;
   }
   if (launch.rank >= launch.size) {

@@ -7,6 +7,7 @@
 
 #include "job/launch/environment.hpp"
 #include "job/launch/job_request.hpp"
+#include "job/launch/own_place.hpp"
 
 namespace syncopate {
 
@@ -28,6 +29,7 @@ struct ProgramLaunch {
   bool encrypted = false;     ///< the key is one that the user has given to all hosts
   bool unencrypted = false;   ///< allows an address beyond loopback
   std::string key_file = {};  ///< passed instead of an encrypting key
+  OwnPlace place = {};        ///< of the program, without an address
 
   friend bool operator==(const ProgramLaunch&, const ProgramLaunch&) = default;
 };

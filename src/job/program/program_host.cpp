@@ -275,6 +275,9 @@ void ProgramHost::request_end(NodeId launcher) {
     throw ProtocolError(fmt::format("node {}, which is no launcher, ends the job", launcher.value));
   }
   end_requested_ = true;
+  relay({{"event", "note"},
+         {"text",
+          fmt::format("the end was requested on {}", launchers_.others().at(launcher).host)}});
 }
 
 void ProgramHost::refuse(NodeId node, const std::exception& error) {
@@ -449,6 +452,7 @@ void ProgramHost::train() {
                {.address = {},
                 .token = options_.key,
                 .own_address = options_.address,
+                .own_ports = options_.ports,
                 .encrypted = options_.encrypted,
                 .unencrypted = options_.unencrypted});
   training_failed_ = false;

@@ -16,6 +16,7 @@
 #include "membership/liveness.hpp"
 #include "report/recorder.hpp"
 #include "runtime/world.hpp"
+#include "transport/port_range.hpp"
 
 namespace syncopate {
 
@@ -52,6 +53,7 @@ class ProgramHost : private NodeService {
     std::string key;  ///< of the world's transport, for the servers of a training
     /// HOST:PORT where these listen; port 0: a free one.
     std::string address = "127.0.0.1:0";
+    PortRange ports = {};      ///< instead of any free port
     bool encrypted = false;    ///< the key is one that the user has given to all hosts
     bool unencrypted = false;  ///< that may be beyond loopback: the network is trusted
   };

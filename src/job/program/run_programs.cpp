@@ -83,6 +83,7 @@ ProgramHost::Options host_options(const ProgramsRequest& request, const Contact&
           .wall_time = wall_seconds(),
           .key = contact.key,
           .address = contact.host() + ":0",
+          .ports = request.part ? request.part->place.ports : PortRange(),
           .encrypted = contact.between_hosts()};
 }
 
@@ -177,6 +178,7 @@ std::pair<Contact, ListeningSocket> contact_of(const ProgramsRequest& request) {
     return {std::move(contact), std::move(listener)};
   }
   const HostPart& part = *request.part;
+  own_address(part.place);  // refuses an interface that this host lacks before anything is started
   Contact contact{.address = part.address,
                   .key = read_key(part.key_file, "--secret"),
                   .key_file = std::filesystem::absolute(part.key_file).string(),
@@ -213,7 +215,8 @@ int run_programs(const ProgramsRequest& request, const OpenView& open_view) {
                          .size = request.workers,
                          .local_rank = local,
                          .options = request.given,
-                         .key_file = contact.key_file};
+                         .key_file = contact.key_file,
+                         .place = request.part ? request.part->place : OwnPlace()};
     children.push_back(program_process(request, launch, contact.master));
   }
   const auto view = open_view(request.config);

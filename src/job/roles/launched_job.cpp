@@ -171,6 +171,7 @@ int follow(const JobRequest& request) {
   if (const auto known = known_coordinator(from_environment)) {
     join.address = known->address;
     join.token = known->key;
+    join.place = known->place;
     join.encrypted = true;
     return join_job(join);
   }

@@ -65,14 +65,15 @@ TEST_F(KeyCommandTest, MakesAKeyForItsOwnerAlone) {
   const JoinRequest request = joined({"--secret", path, "--interface", "eth1"});
   EXPECT_THAT(request.token, testing::MatchesRegex("[0-9a-f]{32}"));
   EXPECT_TRUE(request.encrypted);
-  EXPECT_EQ(request.interface, "eth1");
+  EXPECT_EQ(request.place.interface, "eth1");
 }
 
 TEST_F(KeyCommandTest, AMemberListensAtOneOfTheGivenPorts) {
   const std::string path = new_key();
-  EXPECT_EQ(joined({"--secret", path}).ports, PortRange());
-  EXPECT_EQ(joined({"--secret", path, "--ports", "9100-9199"}).ports, (PortRange{9100, 9199}));
-  EXPECT_EQ(joined({"--secret", path, "--ports", "9100"}).ports, (PortRange{9100, 9100}));
+  EXPECT_EQ(joined({"--secret", path}).place.ports, PortRange());
+  EXPECT_EQ(joined({"--secret", path, "--ports", "9100-9199"}).place.ports,
+            (PortRange{9100, 9199}));
+  EXPECT_EQ(joined({"--secret", path, "--ports", "9100"}).place.ports, (PortRange{9100, 9100}));
   for (const std::string wrong : {"9199-9100", "0-9", "-", "9100-", "9100-65536", "a"}) {
     EXPECT_THAT(
         refusal({"worker", "--join", "node1:9091", "--ports", wrong}),
