@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The peer of `syncopate bench allreduce`: torch.distributed with Gloo on loopback, by the rules of
-peer_rounds.hpp. Prints one line of JSON.
+"""The peer of `syncopate bench allreduce`: torch.distributed with Gloo, by the rules of peer_rounds.hpp. Prints one line of
+JSON. It starts its ranks itself, on loopback; with RANK in the environment it is that rank, and MASTER_ADDR says where rank 0 is.
 """
 import argparse
 import json
@@ -66,8 +66,12 @@ def measure(rank, ranks, size, wanted):
     }
 
 
-def member(rank, port, options):
+def member_here(rank, port, options):
     os.environ.update({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo"})
+    member(rank, options)
+
+
+def member(rank, options):
     torch.set_num_threads(1)
     init_group(options.backend, rank=rank, world_size=options.ranks)
     sizes = [int(size) for size in options.bytes.split(",")]
@@ -85,10 +89,12 @@ def main():
     parser.add_argument("--backend", choices=("gloo", "syncopate"), default="gloo")
     parser.add_argument("--seconds", type=float, default=0.5, help="of each size")
     options = parser.parse_args()
+    if "RANK" in os.environ:
+        member(int(os.environ["RANK"]), options)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    multiprocessing.spawn(member, args=(port, options), nprocs=options.ranks)
+    multiprocessing.spawn(member_here, args=(port, options), nprocs=options.ranks)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import statistics
 from concurrent import futures
 
 from allreduce import allreduce, allreduce_tcp, backend, unequal
+from between_hosts import between_hosts
 from compress import compress
 from measuring import ROOT, Contestant, comparison, interleave, speed, table, with_spread
 from mpi import mpi
@@ -307,7 +308,7 @@ SUITES = {
     suite.__name__.replace("_", "-"): suite
     for suite in (
         local, libtorch, networks, precision, ssgd, loops, backend, unequal, overlap, python, start, memory, simulator,
-        latency, rules, push_pull, asynchronous, allreduce, allreduce_tcp, mpi, compress,
+        latency, rules, push_pull, asynchronous, allreduce, allreduce_tcp, between_hosts, mpi, compress,
     )  # fmt: skip
 }
 

@@ -123,6 +123,31 @@ Launch launched() {
   return *launch;
 }
 
+void expect_size(const Launch& by, const std::vector<std::string>& names) {
+  if (by.size != names.size()) {
+    throw ConfigError(fmt::format("the options ask for {} ranks, but the launcher started {}",
+                                  names.size(), by.size));
+  }
+}
+
+/// Returns the exit status. The first rank prints the results.
+int report_of_rank(Form form, const Launch& by, const std::function<void(BenchReporter&)>& body) {
+  Results results;
+  BenchReporter reporter([&](const nlohmann::ordered_json& line) {
+    if (const auto result = line.find("result"); result != line.end()) {
+      results.push_back(*result);
+    }
+  });
+  const int status = guarded([&] {
+    body(reporter);
+    return exit_status::success;
+  });
+  if (status == exit_status::success && by.rank == 0) {
+    fmt::print("{}\n", report(results, form));
+  }
+  return status;
+}
+
 }  // namespace
 
 void BenchReporter::begins(const std::string& what) {
@@ -147,30 +172,23 @@ int run_processes(const std::vector<std::string>& names, Form form, const Proces
 
 int run_rank(Form form, const std::vector<std::string>& names, const RankBody& body) {
   const Launch by = launched();
-  if (by.size != names.size()) {
-    throw ConfigError(fmt::format("the options ask for {} ranks, but the launcher started {}",
-                                  names.size(), by.size));
-  }
+  expect_size(by, names);
   log::set_up(log::Verbosity::quiet);
   const auto session = mpi::start(
       *by.mpi, {.expected_size = by.size, .allreduce = true, .modules = chosen_mpi_modules()});
-  Results results;
-  BenchReporter reporter([&](const nlohmann::ordered_json& line) {
-    if (const auto result = line.find("result"); result != line.end()) {
-      results.push_back(*result);
-    }
-  });
-  const int status = guarded([&] {
-    body(*session, reporter);
-    return exit_status::success;
-  });
+  const int status =
+      report_of_rank(form, by, [&](BenchReporter& reporter) { body(*session, reporter); });
   if (status != exit_status::success) {
     session->abort(status);
   }
-  if (session->rank() == 0) {
-    fmt::print("{}\n", report(results, form));
-  }
   return status;
+}
+
+int run_rank(Form form, const std::vector<std::string>& names, const Launch& by,
+             const ProcessBody& body) {
+  expect_size(by, names);
+  log::set_up(log::Verbosity::quiet);
+  return report_of_rank(form, by, [&](BenchReporter& reporter) { body(by.rank, reporter); });
 }
 
 }  // namespace syncopate::cli

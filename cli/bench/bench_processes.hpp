@@ -9,6 +9,7 @@
 
 #include "cli/bench/bench_processes.hpp"
 #include "cli/bench/bench_report.hpp"
+#include "job/launch/launcher.hpp"
 #include "transport/mpi/mpi_session.hpp"
 
 namespace syncopate::cli {
@@ -49,5 +50,10 @@ using RankBody = std::function<void(mpi::Session& session, BenchReporter& report
 /// Errors: ConfigError if no launcher started this process, or if it started another number of
 /// ranks; those of `mpi::start`.
 int run_rank(Form form, const std::vector<std::string>& names, const RankBody& body);
+
+/// The same for the rank of a launcher, without MPI. Errors: ConfigError if the launcher started
+/// another number of ranks.
+int run_rank(Form form, const std::vector<std::string>& names, const Launch& by,
+             const ProcessBody& body);
 
 }  // namespace syncopate::cli

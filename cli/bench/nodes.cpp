@@ -15,7 +15,10 @@
 #include "base/random.hpp"
 #include "cli/bench/bench_processes.hpp"
 #include "collective/basic_collectives.hpp"
+#include "job/host/known_coordinator.hpp"
 #include "job/launch/descriptor.hpp"
+#include "job/launch/environment.hpp"
+#include "job/launch/launcher.hpp"
 #include "runtime/real_world.hpp"
 #include "transport/tags.hpp"
 #include "transport/transport_registry.hpp"
@@ -129,6 +132,23 @@ std::vector<std::uint32_t> hosts_of(const std::vector<Entry>& entries) {
   return hosts;
 }
 
+int run_between_hosts(const BenchCommand& command, const Launch& launch,
+                      const std::vector<std::string>& names,
+                      const std::function<void(Node&)>& body) {
+  const KnownCoordinator known = known_coordinator(from_environment).value();
+  const BenchEndpoint endpoint{.transport = command.transport,
+                               .token = known.key,
+                               .coordinator = known.address,
+                               .address = own_address(known.place),
+                               .nodes = launch.size};
+  return run_rank(command.form, names, launch, [&](std::uint32_t index, BenchReporter& reporter) {
+    take_part(endpoint, index, [&](World& world, Group& all) {
+      Node node{world, all, reporter};
+      body(node);
+    });
+  });
+}
+
 }  // namespace
 
 void take_part(std::unique_ptr<Transport> carrier, const Attendance& attendance,
@@ -169,6 +189,9 @@ int run_nodes(const BenchCommand& command, const std::vector<std::string>& names
         body(node);
       });
     });
+  }
+  if (const auto launch = own_launch(); launch && known_coordinator(from_environment)) {
+    return run_between_hosts(command, *launch, names, body);
   }
   const ListeningSocket listener = listen_on_loopback();
   const BenchEndpoint endpoint{.transport = command.transport,

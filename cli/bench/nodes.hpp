@@ -53,8 +53,9 @@ void take_part(const BenchEndpoint& endpoint, std::uint32_t index,
                const std::function<void(World&, Group&)>& body);
 
 /// Runs a node for each name, connected to all others over `transport`, one of `bench_transports`.
-/// All nodes finish `body` before any closes. Otherwise as `run_processes`. With mpi, this process
-/// is one node: the launcher started all of them and gave this one its rank.
+/// All nodes finish `body` before any closes. Otherwise as `run_processes`. With mpi, and under a
+/// launcher with `coordinator_variable`, this process is one node: the launcher started all of them
+/// and gave this one its rank. Between hosts tcp does not encrypt what is measured.
 int run_nodes(const BenchCommand& command, const std::vector<std::string>& names,
               const std::function<void(Node&)>& body);
 
