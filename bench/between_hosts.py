@@ -92,8 +92,9 @@ def named(size):
     return {1_000: "1 KB", 100_000: "100 KB", 1_000_000: "1 MB", 44_695_848: "44.7 MB"}[size]
 
 
-def milliseconds(values):
-    return with_spread([1e3 * value for value in values]) + " ms"
+def time_of(values):
+    scale, unit = (1e3, "ms") if statistics.median(values) >= 1e-3 else (1e6, "µs")
+    return f"{with_spread([scale * value for value in values])} {unit}"
 
 
 def times(results, bits):
@@ -102,7 +103,7 @@ def times(results, bits):
     for size in SIZES:
         medians = {name: statistics.median(found[f"{size}"]) for name, found in results.items()}
         peer = min(median for name, median in medians.items() if name not in (ENCRYPTED, PLAIN))
-        row = [named(size), *(milliseconds(found[f"{size}"]) for found in results.values()), f"{peer / medians[ENCRYPTED]:.2f}",
+        row = [named(size), *(time_of(found[f"{size}"]) for found in results.values()), f"{peer / medians[ENCRYPTED]:.2f}",
                f"{peer / medians[PLAIN]:.2f}"]
         if bits:
             row += [f"{8 * size / bits / medians[side]:.2f}" for side in (ENCRYPTED, PLAIN)]
@@ -113,5 +114,5 @@ def times(results, bits):
 
 
 def cpu_times(results):
-    return table(["", *results], [[named(size), *(milliseconds(found[f"cpu {size}"]) for found in results.values())]
+    return table(["", *results], [[named(size), *(time_of(found[f"cpu {size}"]) for found in results.values())]
                                   for size in SIZES])

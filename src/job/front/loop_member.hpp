@@ -12,7 +12,7 @@
 
 #include "job/front/loop_job.hpp"
 #include "job/front/sample_source.hpp"
-#include "job/host/known_coordinator.hpp"
+#include "job/launch/known_coordinator.hpp"
 #include "job/launch/program_environment.hpp"
 #include "job/program/host_thread.hpp"
 #include "job/program/program_node.hpp"

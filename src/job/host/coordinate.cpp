@@ -143,6 +143,15 @@ std::unique_ptr<Transport> listen(const CoordinatorEndpoint& endpoint, int liste
                                                         .session = endpoint.session});
 }
 
+CoordinatorEndpoint endpoint_of(const KnownCoordinator& known, TransportKind transport) {
+  return {.address = known.address,
+          .token = known.key,
+          .transport = transport,
+          .own_address = own_address(known.place),
+          .own_ports = known.place.ports,
+          .encrypted = true};
+}
+
 std::unique_ptr<Transport> connect(const CoordinatorEndpoint& endpoint) {
   return join_over(transport_of(endpoint.transport), {.token = endpoint.token,
                                                       .coordinator = endpoint.address,

@@ -8,6 +8,7 @@
 #include "base/mutex.hpp"
 #include "base/time.hpp"
 #include "job/host/host_site.hpp"
+#include "job/launch/known_coordinator.hpp"
 #include "job/members/members.hpp"
 #include "report/recorder.hpp"
 #include "spec/config.hpp"
@@ -29,6 +30,9 @@ struct CoordinatorEndpoint {
   bool encrypted = false;    ///< the token is a key that the user has given to all hosts
   bool unencrypted = false;  ///< nodes may be beyond loopback: the network is trusted
 };
+
+/// As a node sees it that joins. Errors: those of `own_address`.
+CoordinatorEndpoint endpoint_of(const KnownCoordinator& known, TransportKind transport);
 
 /// Returns the transport of node 0. `listener`: the listening socket of an endpoint with an
 /// address; the transport owns it.

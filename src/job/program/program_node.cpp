@@ -12,7 +12,7 @@
 #include "base/machine.hpp"
 #include "base/printable.hpp"
 #include "config/option_values.hpp"
-#include "job/host/known_coordinator.hpp"
+#include "job/launch/known_coordinator.hpp"
 #include "transport/transport_registry.hpp"
 
 namespace syncopate {

@@ -7,9 +7,9 @@
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
-#include "job/host/known_coordinator.hpp"
 #include "job/launch/environment.hpp"
 #include "job/launch/job_key.hpp"
+#include "job/launch/known_coordinator.hpp"
 #include "job/launch/rendezvous.hpp"
 #include "job/roles/launched_rank.hpp"
 #include "job/roles/processes.hpp"
@@ -119,7 +119,7 @@ int lead(const JobRequest& wanted, const OpenView& open_view) {
       known ? listen_at(known->address, tcp::Network::encrypted, coordinator_variable)
             : listen_on_loopback();
   const CoordinatorEndpoint endpoint =
-      known ? known->endpoint(request.config.transport)
+      known ? endpoint_of(*known, request.config.transport)
             : CoordinatorEndpoint{.address = listener.address,
                                   .token = unguessable_token(),
                                   .transport = request.config.transport};

@@ -1,4 +1,4 @@
-#include "job/host/known_coordinator.hpp"
+#include "job/launch/known_coordinator.hpp"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -29,15 +29,6 @@ void expect_port(const std::string& address) {
 }
 
 }  // namespace
-
-CoordinatorEndpoint KnownCoordinator::endpoint(TransportKind transport) const {
-  return {.address = address,
-          .token = key,
-          .transport = transport,
-          .own_address = own_address(place),
-          .own_ports = place.ports,
-          .encrypted = true};
-}
 
 std::string own_address(const OwnPlace& place) {
   return place.interface.empty() ? std::string()

@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include "job/host/coordinate.hpp"
 #include "job/launch/descriptor.hpp"
 #include "job/launch/own_place.hpp"
 #include "job/launch/program_environment.hpp"
@@ -18,9 +17,6 @@ struct KnownCoordinator {
   std::string address;  ///< HOST:PORT, of the host of rank 0
   std::string key;      ///< which encrypts the job
   OwnPlace place = {};  ///< of this process
-
-  /// As a joining node sees it. Errors: those of `own_address`.
-  CoordinatorEndpoint endpoint(TransportKind transport = TransportKind::shm) const;
 };
 
 /// HOST:0 of the interface; empty without one: a node then listens at the address from which it
