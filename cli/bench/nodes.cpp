@@ -48,6 +48,8 @@ std::unique_ptr<Transport> make_node(const BenchEndpoint& endpoint, std::uint32_
   }
   options.coordinator = endpoint.coordinator;
   options.address = endpoint.address;
+  options.interface = endpoint.place.interface;
+  options.ports = endpoint.place.ports;
   return join_over(transport, options);
 }
 
@@ -139,7 +141,8 @@ int run_between_hosts(const BenchCommand& command, const Launch& launch,
   const BenchEndpoint endpoint{.transport = command.transport,
                                .token = known.key,
                                .coordinator = known.address,
-                               .address = own_address(known.place),
+                               .address = {},
+                               .place = known.place,
                                .nodes = launch.size};
   return run_rank(command.form, names, launch, [&](std::uint32_t index, BenchReporter& reporter) {
     take_part(endpoint, index, [&](World& world, Group& all) {

@@ -9,6 +9,7 @@
 
 #include "cli/bench/bench_processes.hpp"
 #include "collective/group.hpp"
+#include "job/launch/own_place.hpp"
 #include "runtime/world.hpp"
 #include "transport/mpi/mpi_session.hpp"
 
@@ -29,6 +30,7 @@ struct BenchEndpoint {
   std::string coordinator;              ///< the address of node 0
   std::optional<int> listener{};        ///< the listening socket of node 0; empty: bind one
   std::string address = "127.0.0.1:0";  ///< the address of another node
+  OwnPlace place = {};                  ///< its interface, in place of that address, and ports
   std::uint32_t nodes;
   mpi::Session* session = nullptr;  ///< of transport mpi, which needs no addresses
 };

@@ -24,6 +24,7 @@ struct TransportOptions {
   /// HOST:PORT where this node listens; port 0: a free one. Empty, for `join`: a free port of the
   /// address from which it reaches the coordinator.
   std::string address = "127.0.0.1:0";
+  std::string interface {};         ///< of this host, in place of the address; for `join`
   PortRange ports{};                ///< instead of any free port; for `join`
   std::optional<int> descriptor{};  ///< a listening socket to own instead; for `listen`
   std::optional<std::chrono::milliseconds> timeout{};  ///< of `join`; empty: the transport's own

@@ -42,7 +42,7 @@ ProgramLaunch launch_of(const JobEntry& entry) {
           .rank = entry.rank,
           .size = entry.size,
           .local_rank = entry.local_rank,
-          .address = place.interface.empty() ? entry.address : own_address(place),
+          .address = entry.address,
           .encrypted = entry.encrypted,
           .unencrypted = entry.unencrypted,
           .place = place};
@@ -129,7 +129,7 @@ void LoopJob::Member::meet_between_hosts(const KnownCoordinator& known, ProgramL
   if (launch.rank == 0) {
     host_ = std::make_unique<ProgramHostThread>(
         launch.size, ProgramHostThread::Options{
-                         .address = known.address, .ports = known.place.ports, .key = known.key});
+                         .address = known.address, .place = known.place, .key = known.key});
   }
   launch.coordinator = known.address;
   launch.key = known.key;

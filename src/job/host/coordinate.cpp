@@ -147,8 +147,7 @@ CoordinatorEndpoint endpoint_of(const KnownCoordinator& known, TransportKind tra
   return {.address = known.address,
           .token = known.key,
           .transport = transport,
-          .own_address = own_address(known.place),
-          .own_ports = known.place.ports,
+          .own_place = known.place,
           .encrypted = true};
 }
 
@@ -156,7 +155,8 @@ std::unique_ptr<Transport> connect(const CoordinatorEndpoint& endpoint) {
   return join_over(transport_of(endpoint.transport), {.token = endpoint.token,
                                                       .coordinator = endpoint.address,
                                                       .address = endpoint.own_address,
-                                                      .ports = endpoint.own_ports,
+                                                      .interface = endpoint.own_place.interface,
+                                                      .ports = endpoint.own_place.ports,
                                                       .encrypted = endpoint.encrypted,
                                                       .unencrypted = endpoint.unencrypted,
                                                       .session = endpoint.session});

@@ -9,11 +9,11 @@
 #include "base/time.hpp"
 #include "job/host/host_site.hpp"
 #include "job/launch/known_coordinator.hpp"
+#include "job/launch/own_place.hpp"
 #include "job/members/members.hpp"
 #include "report/recorder.hpp"
 #include "spec/config.hpp"
 #include "transport/mpi/mpi_session.hpp"
-#include "transport/port_range.hpp"
 
 namespace syncopate {
 
@@ -26,12 +26,12 @@ struct CoordinatorEndpoint {
   /// HOST:PORT at which a joining node listens; port 0 selects a free port. Empty: a free port of
   /// the address from which it reaches the coordinator.
   std::string own_address = {};
-  PortRange own_ports = {};  ///< instead of any free port
+  OwnPlace own_place = {};   ///< an interface in place of that address, and ports
   bool encrypted = false;    ///< the token is a key that the user has given to all hosts
   bool unencrypted = false;  ///< nodes may be beyond loopback: the network is trusted
 };
 
-/// As a node sees it that joins. Errors: those of `own_address`.
+/// As a node sees it that joins.
 CoordinatorEndpoint endpoint_of(const KnownCoordinator& known, TransportKind transport);
 
 /// Returns the transport of node 0. `listener`: the listening socket of an endpoint with an

@@ -9,7 +9,6 @@
 #include "base/log.hpp"
 #include "job/host/coordinate.hpp"
 #include "job/launch/environment.hpp"
-#include "job/launch/known_coordinator.hpp"
 #include "job/launch/run_claim.hpp"
 #include "membership/enquiry.hpp"
 #include "spec/config_file.hpp"
@@ -79,7 +78,8 @@ std::unique_ptr<Transport> reach_coordinator(const JoinRequest& request) {
   const auto limit = std::chrono::ceil<Milliseconds>(request.gather_limit);
   TransportOptions options{.token = request.token,
                            .coordinator = request.address,
-                           .address = own_address(request.place),
+                           .address = {},
+                           .interface = request.place.interface,
                            .ports = request.place.ports,
                            .timeout = limit,
                            .encrypted = request.encrypted};

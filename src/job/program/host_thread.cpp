@@ -71,7 +71,7 @@ void ProgramHostThread::coordinate(std::uint32_t programs, const Options& option
                          .wall_time = wall_seconds(),
                          .key = place_.token,
                          .address = with_free_port(options.address),
-                         .ports = options.ports,
+                         .place = options.place,
                          .encrypted = !options.key.empty(),
                          .unencrypted = options.unencrypted})
         .run();

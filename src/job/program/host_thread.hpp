@@ -7,10 +7,10 @@
 #include <string>
 
 #include "base/mutex.hpp"
+#include "job/launch/own_place.hpp"
 #include "job/launch/program_environment.hpp"
 #include "job/launch/rendezvous.hpp"
 #include "runtime/real_world.hpp"
-#include "transport/port_range.hpp"
 
 namespace syncopate {
 
@@ -20,7 +20,7 @@ class ProgramHostThread {
  public:
   struct Options {
     std::string address = "127.0.0.1:0";  ///< HOST:PORT where it listens; port 0: a free one
-    PortRange ports = {};                 ///< of servers, instead of any free port
+    OwnPlace place = {};                  ///< of servers
     std::string key = {};      ///< that the user has given to all hosts; empty: a new one
     bool unencrypted = false;  ///< allows addresses beyond loopback
   };

@@ -452,7 +452,7 @@ void ProgramHost::train() {
                {.address = {},
                 .token = options_.key,
                 .own_address = options_.address,
-                .own_ports = options_.ports,
+                .own_place = options_.place,
                 .encrypted = options_.encrypted,
                 .unencrypted = options_.unencrypted});
   training_failed_ = false;

@@ -9,6 +9,7 @@
 
 #include "base/time.hpp"
 #include "data/lease_book.hpp"
+#include "job/launch/own_place.hpp"
 #include "job/launch/program_ends.hpp"
 #include "job/program/launchers.hpp"
 #include "job/program/loop_definition.hpp"
@@ -16,7 +17,6 @@
 #include "membership/liveness.hpp"
 #include "report/recorder.hpp"
 #include "runtime/world.hpp"
-#include "transport/port_range.hpp"
 
 namespace syncopate {
 
@@ -53,7 +53,7 @@ class ProgramHost : private NodeService {
     std::string key;  ///< of the world's transport, for the servers of a training
     /// HOST:PORT where these listen; port 0: a free one.
     std::string address = "127.0.0.1:0";
-    PortRange ports = {};      ///< instead of any free port
+    OwnPlace place = {};       ///< their interface, in place of that address, and ports
     bool encrypted = false;    ///< the key is one that the user has given to all hosts
     bool unencrypted = false;  ///< that may be beyond loopback: the network is trusted
   };

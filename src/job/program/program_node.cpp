@@ -12,7 +12,6 @@
 #include "base/machine.hpp"
 #include "base/printable.hpp"
 #include "config/option_values.hpp"
-#include "job/launch/known_coordinator.hpp"
 #include "transport/transport_registry.hpp"
 
 namespace syncopate {
@@ -28,11 +27,11 @@ constexpr std::chrono::milliseconds time_to_start = std::chrono::minutes(10);
 
 std::unique_ptr<Transport> transport_of(const ProgramLaunch& launch, TransportKind kind) {
   const bool may_be_first = launch.address.empty();
-  const std::string address = may_be_first ? own_address(launch.place) : launch.address;
   return join_over(name_of_value(kind == TransportKind::automatic ? TransportKind::shm : kind),
                    {.token = launch.key,
                     .coordinator = launch.coordinator,
-                    .address = address,
+                    .address = launch.address,
+                    .interface = launch.place.interface,
                     .ports = launch.place.ports,
                     .timeout = may_be_first ? std::optional(time_to_start) : std::nullopt,
                     .encrypted = launch.encrypted,

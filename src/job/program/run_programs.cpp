@@ -16,6 +16,7 @@
 #include "base/errors.hpp"
 #include "base/random.hpp"
 #include "job/host/coordinate.hpp"
+#include "job/host/listen_at.hpp"
 #include "job/launch/environment.hpp"
 #include "job/launch/event_pipe.hpp"
 #include "job/launch/exit_status.hpp"
@@ -26,6 +27,7 @@
 #include "job/program/launcher_link.hpp"
 #include "job/program/program_host.hpp"
 #include "runtime/real_world.hpp"
+#include "transport/tcp/sockets.hpp"
 #include "transport/transport_registry.hpp"
 
 namespace syncopate {
@@ -83,7 +85,7 @@ ProgramHost::Options host_options(const ProgramsRequest& request, const Contact&
           .wall_time = wall_seconds(),
           .key = contact.key,
           .address = contact.host() + ":0",
-          .ports = request.part ? request.part->place.ports : PortRange(),
+          .place = request.part ? request.part->place : OwnPlace(),
           .encrypted = contact.between_hosts()};
 }
 
@@ -178,7 +180,9 @@ std::pair<Contact, ListeningSocket> contact_of(const ProgramsRequest& request) {
     return {std::move(contact), std::move(listener)};
   }
   const HostPart& part = *request.part;
-  own_address(part.place);  // refuses an interface that this host lacks before anything is started
+  if (!part.place.interface.empty()) {
+    tcp::address_of_interface(part.place.interface);  // refuses one that this host lacks
+  }
   Contact contact{.address = part.address,
                   .key = read_key(part.key_file, "--secret"),
                   .key_file = std::filesystem::absolute(part.key_file).string(),

@@ -7,6 +7,7 @@
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
+#include "job/host/listen_at.hpp"
 #include "job/launch/environment.hpp"
 #include "job/launch/job_key.hpp"
 #include "job/launch/known_coordinator.hpp"

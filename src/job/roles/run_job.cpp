@@ -10,8 +10,8 @@
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "job/host/join.hpp"
+#include "job/host/listen_at.hpp"
 #include "job/launch/exit_status.hpp"
-#include "job/launch/known_coordinator.hpp"
 #include "job/launch/rendezvous.hpp"
 #include "job/roles/processes.hpp"
 

@@ -161,9 +161,12 @@ std::unique_ptr<Transport> listen_with(const TransportOptions& options) {
 
 template <bool shared_memory>
 std::unique_ptr<Transport> join_with(const TransportOptions& options) {
+  const std::string address = options.interface.empty()
+                                  ? options.address
+                                  : tcp::address_of_interface(options.interface) + ":0";
   TcpTransport::JoinOptions join{.coordinator = options.coordinator,
                                  .token = options.token,
-                                 .address = options.address,
+                                 .address = address,
                                  .ports = options.ports,
                                  .shared_memory = shared_memory,
                                  .network = network_of(options)};
