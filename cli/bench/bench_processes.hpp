@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/bench/bench_processes.hpp"
 #include "cli/bench/bench_report.hpp"
 #include "job/launch/launcher.hpp"
 #include "transport/mpi/mpi_session.hpp"

@@ -29,6 +29,7 @@ void MemberState::apply(const wire::FromCoordinator& message) {
     case wire::FromCoordinator::kLease:
     case wire::FromCoordinator::kEnded: break;
     case wire::FromCoordinator::kEvent:
+    case wire::FromCoordinator::kLauncherWelcome:
     case wire::FromCoordinator::kJob:
     case wire::FromCoordinator::BODY_NOT_SET:
       throw ProtocolError("the coordinator sent a control message that no member expects");

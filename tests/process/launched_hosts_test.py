@@ -9,6 +9,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import time
 import unittest
 
 import mnist_files
@@ -144,7 +145,7 @@ class RunOnEachHost(PartsTest):
     def run_part(self, host, ranks, words, *options, workers=2, run_dir="run", variables=()):
         meets = "--join" if host else "--listen"
         return self.part(host, [SYNCOPATE, "run", "-n", workers, "--ranks", ranks, meets, COORDINATOR, "--secret", self.key_file(),
-                                "--run-dir", run_dir, *options, "--", *words], variables)
+                                *([] if host else ["--run-dir", run_dir]), *options, "--", *words], variables)
 
     def test_four_workers_on_two_hosts_compute_what_they_compute_on_one(self):
         parts = [self.run_part(1, "2-3", program(), workers=4), self.run_part(0, "0-1", program(), workers=4)]
@@ -162,7 +163,39 @@ class RunOnEachHost(PartsTest):
         parts = [self.run_part(0, "0", program()), self.run_part(1, "1", ["sh", "-c", "exit 3"])]
         for status, _, errors in (part.finish() for part in parts):
             self.assertEqual(status, 1)
-            self.assertEqual(errors.splitlines()[-1], "syncopate: worker 1 ended with exit status 3 before it joined")
+            self.assertIn("syncopate: worker 1 ended with exit status 3", errors.splitlines()[-1])
+
+    def test_a_program_that_fails_after_the_training_ends_the_job_on_both_hosts(self):
+        ends = [part.finish() for part in (
+            self.run_part(0, "0", ["sh", "-c", '"$@"; sleep 600', "sh", *program()]),
+            self.run_part(1, "1", ["sh", "-c", '"$@"; exit 5', "sh", *program()]))]
+        for status, _, errors in ends:
+            self.assertEqual(status, 1, ends)
+            self.assertIn("syncopate: worker 1 ended with exit status 5", errors.splitlines()[-1])
+
+    def test_programs_of_a_refused_host_do_not_start(self):
+        first = self.run_part(0, "0", program())
+        second = self.run_part(1, "1", ["sh", "-c", 'while ! [ -e refused ]; do sleep 0.1; done; exec "$@"', "sh", *program()])
+        self.wait_for(lambda: self.connected(1))
+        status, _, errors = self.run_part(1, "1", ["touch", "started"]).finish()
+        self.assertEqual(status, 2, errors)
+        self.assertIn("workers from 1 to 1 are started on another host already; give each host its own --ranks", errors)
+        (self.folder / "refused").touch()
+        ends = [first.finish(), second.finish()]
+        self.assertEqual([end[0] for end in ends], [0, 0], ends)
+        self.assertFalse((self.folder / "started").exists())
+        self.assertIn("refused `syncopate run` of", ends[0][1] + ends[0][2])
+
+    def connected(self, host):
+        """Whether a process of the host has a connection to the coordinator."""
+        sockets = pathlib.Path(f"/proc/{self.hosts[host].process.pid}/net/tcp").read_text(encoding="ascii")
+        return ":2383 01 " in sockets  # established, to port 9091
+
+    def wait_for(self, happens):
+        deadline = time.monotonic() + LIMIT
+        while not happens():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)  # polls: a connection of another process has no event
 
     def trains(self, part):
         """Waits until the job trains; returns the first event that shows it."""
@@ -235,11 +268,6 @@ class RunOnEachHost(PartsTest):
                 done = subprocess.run([SYNCOPATE, "run", "-n", "2", *options, "--", "true"], capture_output=True, text=True,
                                       timeout=LIMIT, check=False, cwd=self.folder)
                 self.assert_refused(done, message)
-        first = self.run_part(0, "0-1", program())
-        status, _, errors = self.run_part(1, "1", ["sleep", "60"]).finish()
-        self.assertEqual(status, 2)
-        self.assertIn("workers from 1 to 1 are started on another host already; give each host its own --ranks", errors)
-        self.assertEqual(first.finish()[0], 0)
 
 
 if __name__ == "__main__":

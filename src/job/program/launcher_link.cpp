@@ -1,5 +1,7 @@
 #include "job/program/launcher_link.hpp"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -24,8 +26,9 @@ constexpr Duration time_to_part = std::chrono::seconds(2);
 
 class LauncherLink {
  public:
-  LauncherLink(World& world, const HostPart& part, ProgramEnds& ends, EventPipe& events)
-      : world_(world), part_(part), ends_(ends), events_(events) {}
+  LauncherLink(World& world, const HostPart& part, ProgramEnds& ends, EventPipe& events,
+               const std::function<void()>& welcome)
+      : world_(world), part_(part), ends_(ends), events_(events), welcome_(welcome) {}
 
   void greet(std::uint32_t programs) {
     wire::ToCoordinator message;
@@ -61,6 +64,7 @@ class LauncherLink {
     switch (message.body_case()) {
       case wire::FromCoordinator::kEvent: pass_on(message.event()); break;
       case wire::FromCoordinator::kAbort: std::rethrow_exception(to_error(message.abort()));
+      case wire::FromCoordinator::kLauncherWelcome: welcome_(); break;
       case wire::FromCoordinator::kEnded: over_ = true; break;
       default: break;
     }
@@ -104,6 +108,7 @@ class LauncherLink {
   const HostPart& part_;
   ProgramEnds& ends_;
   EventPipe& events_;
+  const std::function<void()>& welcome_;
   bool asked_ = false;
   bool over_ = false;
   bool reported_failure_ = false;
@@ -116,12 +121,17 @@ int fail(const std::exception& error, EventPipe& events) {
   return status_of(error);
 }
 
-int follow_in(World& world, const ProgramsRequest& request, ProgramEnds& ends, EventPipe& events) {
-  LauncherLink link(world, *request.part, ends, events);
+int follow_in(World& world, const ProgramsRequest& request, ProgramEnds& ends, EventPipe& events,
+              const std::function<void()>& welcome) {
+  LauncherLink link(world, *request.part, ends, events, welcome);
   int status = exit_status::success;
   try {
     link.greet(request.workers);
     link.run();
+  } catch (const PeerLost& loss) {
+    status = fail(
+        Error(fmt::format("the coordinator at {} is lost: {}", request.part->address, loss.what())),
+        events);
   } catch (const std::exception& error) {
     status = link.reported_failure() ? status_of(error) : fail(error, events);
   }
@@ -132,7 +142,7 @@ int follow_in(World& world, const ProgramsRequest& request, ProgramEnds& ends, E
 }  // namespace
 
 int follow_coordinator(const ProgramsRequest& request, const std::string& key, ProgramEnds& ends,
-                       EventPipe& events) {
+                       EventPipe& events, const std::function<void()>& welcome) {
   try {
     RealWorld world(reach_coordinator({.address = request.part->address,
                                        .token = key,
@@ -140,7 +150,12 @@ int follow_coordinator(const ProgramsRequest& request, const std::string& key, P
                                        .index = {},
                                        .gather_limit = request.gather_limit,
                                        .given = {}}));
-    return follow_in(world, request, ends, events);
+    return follow_in(world, request, ends, events, welcome);
+  } catch (const TimedOut& error) {
+    return fail(TimedOut(fmt::format(
+                    "no coordinator has answered at {} within {:.0f} s (--gather-limit): {}",
+                    request.part->address, to_seconds(request.gather_limit), error.what())),
+                events);
   } catch (const std::exception& error) {
     return fail(error, events);
   }

@@ -47,12 +47,38 @@ void Launchers::lost(NodeId launcher) {
   Launcher& lost = found->second;
   lost.gone = true;
   for (std::uint32_t rank = lost.programs.first; lost.programs.contains(rank); ++rank) {
-    ends_.try_emplace(rank, fmt::format("was lost with `syncopate run` on {}", lost.host));
+    const bool runs =
+        ends_.try_emplace(rank, fmt::format("was lost with `syncopate run` on {}", lost.host))
+            .second;
+    if (runs) {
+      note_failure(rank);
+    }
   }
+}
+
+void Launchers::note_failure(std::uint32_t rank) {
+  if (failure_.empty() && here_.count < programs_) {
+    failure_ = fmt::format("worker {} {}", rank, ends_.at(rank));
+  }
+}
+
+std::vector<std::uint32_t> Launchers::missing() const {
+  std::vector<std::uint32_t> missing;
+  for (std::uint32_t rank = 0; rank < programs_; ++rank) {
+    const bool has_come = std::ranges::any_of(
+        others_, [&](const auto& other) { return other.second.programs.contains(rank); });
+    if (!here_.contains(rank) && !has_come) {
+      missing.push_back(rank);
+    }
+  }
+  return missing;
 }
 
 void Launchers::ended(std::uint32_t rank, int wait_status) {
   ends_[rank] = describe_end(wait_status);
+  if (wait_status != 0) {
+    note_failure(rank);
+  }
 }
 
 void Launchers::ended(NodeId launcher, const wire::ProgramEnded& end) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "runtime/job_view.hpp"
 #include "transport/transport.hpp"
@@ -36,6 +37,11 @@ class Launchers {
   void ended(NodeId launcher, const wire::ProgramEnded& end);
   /// How programs have ended, by rank: "ended with exit status 3".
   const std::map<std::uint32_t, std::string>& ends() const { return ends_; }
+  /// The program that has failed first, and how; empty while none has. Only for a job on several
+  /// hosts: within one, the supervisor sees it.
+  const std::string& failure() const { return failure_; }
+  /// The programs of hosts whose launchers have not come.
+  std::vector<std::uint32_t> missing() const;
   /// Every program has ended, of the launchers that have come.
   bool all_ended() const;
 
@@ -48,11 +54,13 @@ class Launchers {
 
  private:
   bool all_ended(const ProgramRange& range) const;
+  void note_failure(std::uint32_t rank);
 
   const std::uint32_t programs_;
   const ProgramRange here_;
   std::map<NodeId, Launcher> others_;
   std::map<std::uint32_t, std::string> ends_;
+  std::string failure_;
 };
 
 }  // namespace syncopate

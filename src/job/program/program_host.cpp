@@ -11,7 +11,6 @@
 #include "report/events.hpp"
 #include "runtime/control_link.hpp"
 #include "runtime/member_ends.hpp"
-#include "telemetry/json_lines.hpp"
 #include "transport/tags.hpp"
 #include "wire/control.hpp"
 
@@ -124,6 +123,7 @@ bool ProgramHost::prepare() {
       return false;
     }
     check_time();
+    note_missing();
     check_ends();
     check_gone();
     check_silence();
@@ -150,6 +150,9 @@ void ProgramHost::take_events() {
     }
   }
   turn();
+  if (!failure_ && !interrupted()) {
+    check_failures();
+  }
 }
 
 void ProgramHost::turn() {
@@ -183,7 +186,7 @@ bool ProgramHost::take(NodeId from, const wire::ToCoordinator& message) {
       case wire::ToCoordinator::kHeartbeat: return note_heartbeat(from, message.heartbeat());
       case wire::ToCoordinator::kJoin: mark_as_training(from, true); return false;
       case wire::ToCoordinator::kLauncherHello:
-        launchers_.joined(from, message.launcher_hello());
+        greet_launcher(from, message.launcher_hello());
         return true;
       case wire::ToCoordinator::kProgramEnded:
         launchers_.ended(from, message.program_ended());
@@ -267,17 +270,6 @@ void ProgramHost::lease(NodeId node, const wire::LeaseRequest& request) {
   message.mutable_lease()->set_begin(leased.begin);
   message.mutable_lease()->set_end(leased.end);
   send(node, message);
-}
-
-/// Errors: ProtocolError, for a node that may not end the job.
-void ProgramHost::request_end(NodeId launcher) {
-  if (!launchers_.others().contains(launcher)) {
-    throw ProtocolError(fmt::format("node {}, which is no launcher, ends the job", launcher.value));
-  }
-  end_requested_ = true;
-  relay({{"event", "note"},
-         {"text",
-          fmt::format("the end was requested on {}", launchers_.others().at(launcher).host)}});
 }
 
 void ProgramHost::refuse(NodeId node, const std::exception& error) {
@@ -468,22 +460,6 @@ void ProgramHost::send_to_all(const wire::FromCoordinator& message) {
       send(node, message);
     }
   }
-}
-
-void ProgramHost::send_to_launchers(const wire::FromCoordinator& message) {
-  for (const auto& [node, launcher] : launchers_.others()) {
-    if (!launcher.gone) {
-      send(node, message);
-    }
-  }
-}
-
-/// The launchers of all hosts show the job.
-void ProgramHost::relay(const Json& event) {
-  options_.emit(event);
-  wire::FromCoordinator message;
-  message.set_event(json_text(event));
-  send_to_launchers(message);
 }
 
 /// Programs may exchange tensors, or work by themselves, after their training.

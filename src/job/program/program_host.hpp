@@ -99,6 +99,9 @@ class ProgramHost : private NodeService {
   bool all_defined() const;
   void check_time() const;
   void check_ends() const;
+  void check_failures() const;
+  void note_missing();
+  void greet_launcher(NodeId launcher, const wire::LauncherHello& hello);
   std::optional<std::string> missing_program() const;
   void check_gone() const;
   bool note_heartbeat(NodeId from, const wire::Heartbeat& heartbeat);
@@ -123,7 +126,9 @@ class ProgramHost : private NodeService {
   AbsenceWatch absence_;
   std::vector<Waiting> waiting_;
   Launchers launchers_;
-  bool end_requested_ = false;  ///< by the user of another host
+  bool end_requested_ = false;              ///< by the user of another host
+  std::optional<TimePoint> begun_waiting_;  ///< for launchers of other hosts
+  bool noted_missing_ = false;
   std::optional<TimePoint> first_came_;
   std::optional<wire::FromCoordinator> failure_;  ///< that has ended the job
   std::uint32_t trainings_ = 0;                   ///< so far

@@ -1,6 +1,7 @@
 #include "job/program/run_programs.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,8 +54,14 @@ struct Inherited {
   Contact contact;
   int listener = -1;
   int events = -1;
+  int gate = -1;  ///< where it lets the programs start, if another host coordinates
   ProgramEnds* ends = nullptr;
 };
+
+/// Another host coordinates.
+bool follows_another(const ProgramsRequest& request) {
+  return request.part && !request.part->coordinates;
+}
 
 /// The ranks that this host starts.
 ProgramRange range_of(const ProgramsRequest& request) {
@@ -112,7 +120,24 @@ int coordinate_programs(const ProgramsRequest& request, const Inherited& inherit
 int follow_from_here(const ProgramsRequest& request, const Inherited& inherited) {
   take_end_requests();
   EventPipe events(inherited.events);
-  return follow_coordinator(request, inherited.contact.key, *inherited.ends, events);
+  return follow_coordinator(request, inherited.contact.key, *inherited.ends, events, [&] {
+    const std::string go(request.part->count, '+');
+    if (::write(inherited.gate, go.data(), go.size()) != static_cast<ssize_t>(go.size())) {
+      throw_system_error("start the programs of this host");
+    }
+  });
+}
+
+/// Waits until the coordinator has welcomed this host. Returns false if its link has ended before.
+bool passes(int gate) {
+  char go = 0;
+  ssize_t bytes = -1;
+  while (bytes < 0) {
+    pollfd waiting{gate, POLLIN, 0};
+    ::poll(&waiting, 1, -1);
+    bytes = ::read(gate, &go, 1);  // another program may have been faster
+  }
+  return bytes == 1;
 }
 
 /// Becomes the program. Returns only where it cannot be started.
@@ -135,10 +160,13 @@ int become_program(const ProgramsRequest& request, const ProgramLaunch& launch,
       fmt::format("cannot start {}: {}", request.command.front(), std::strerror(errno)));
 }
 
+/// `gate`: what the program waits for before it starts; empty: nothing.
 Child program_process(const ProgramsRequest& request, const ProgramLaunch& launch,
-                      const std::string& master) {
-  return {.name = fmt::format("worker {}", launch.rank),
-          .body = [&request, launch, master] { return become_program(request, launch, master); }};
+                      const std::string& master, std::optional<int> gate) {
+  return {.name = fmt::format("worker {}", launch.rank), .body = [&request, launch, master, gate] {
+            const bool starts = !gate || passes(*gate);
+            return starts ? become_program(request, launch, master) : exit_status::success;
+          }};
 }
 
 /// That nothing listens on now, and that the program of rank 0 may take for torch.distributed.
@@ -155,9 +183,10 @@ std::string next_port(const std::string& address) {
 }
 
 Child host_process(const ProgramsRequest& request, Inherited inherited, ListeningSocket listener,
-                   Descriptor events) {
-  const bool follows = request.part && !request.part->coordinates;
+                   Descriptor events, Descriptor gate) {
+  const bool follows = follows_another(request);
   inherited.listener = listener.socket.get();
+  inherited.gate = gate.get();
   inherited.events = events.get();
   Child child{.name = follows ? "link to the coordinator" : "coordinator",
               .body = [&request, inherited, follows] {
@@ -166,6 +195,7 @@ Child host_process(const ProgramsRequest& request, Inherited inherited, Listenin
               }};
   child.alone.push_back(std::move(listener.socket));
   child.alone.push_back(std::move(events));
+  child.alone.push_back(std::move(gate));
   return child;
 }
 
@@ -195,8 +225,7 @@ std::pair<Contact, ListeningSocket> contact_of(const ProgramsRequest& request) {
 /// Claims the folder that the user has named, and gives it up again, so that one that cannot be
 /// used is refused before anything is started.
 void check_run_folder(const ProgramsRequest& request) {
-  const bool is_here = !request.part || request.part->coordinates;
-  if (is_here && request.given.contains("run-dir")) {
+  if (!follows_another(request) && request.given.contains("run-dir")) {
     const RunClaim claim({.config = request.config, .named_run_dir = true});
   }
 }
@@ -207,10 +236,12 @@ int run_programs(const ProgramsRequest& request, const OpenView& open_view) {
   check_run_folder(request);
   auto [contact, listener] = contact_of(request);
   Pipe events = make_pipe();
+  Pipe gate = make_pipe();
   ProgramEnds ends;
   std::vector<Child> children;
   children.push_back(host_process(request, {.contact = contact, .ends = &ends}, std::move(listener),
-                                  std::move(events.write)));
+                                  std::move(events.write), std::move(gate.write)));
+  const auto waits = follows_another(request) ? std::optional(gate.read.get()) : std::nullopt;
   const ProgramRange here = range_of(request);
   for (std::uint32_t local = 0; local < here.count; ++local) {
     ProgramLaunch launch{.coordinator = contact.address,
@@ -221,7 +252,7 @@ int run_programs(const ProgramsRequest& request, const OpenView& open_view) {
                          .options = request.given,
                          .key_file = contact.key_file,
                          .place = request.part ? request.part->place : OwnPlace()};
-    children.push_back(program_process(request, launch, contact.master));
+    children.push_back(program_process(request, launch, contact.master, waits));
   }
   const auto view = open_view(request.config);
   return run_watched({.children = std::move(children),

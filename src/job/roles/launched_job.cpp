@@ -9,7 +9,6 @@
 #include "base/random.hpp"
 #include "job/host/listen_at.hpp"
 #include "job/launch/environment.hpp"
-#include "job/launch/job_key.hpp"
 #include "job/launch/known_coordinator.hpp"
 #include "job/launch/rendezvous.hpp"
 #include "job/roles/launched_rank.hpp"
@@ -18,6 +17,9 @@
 
 namespace syncopate {
 namespace {
+
+constexpr const char* for_several_hosts =
+    "use --transport mpi, or set SYNCOPATE_COORDINATOR=HOST:PORT and SYNCOPATE_KEY_FILE=FILE";
 
 void check_launchable(const TrainConfig& config, const Launch& launch) {
   const auto refuse = [&](const std::string& what) {
@@ -176,7 +178,8 @@ int follow(const JobRequest& request) {
     join.encrypted = true;
     return join_job(join);
   }
-  const Rendezvous::Place place = Rendezvous(request.launch->job).await(request.gather_limit);
+  const Rendezvous::Place place =
+      Rendezvous(request.launch->job).await(request.gather_limit, for_several_hosts);
   join.address = place.address;
   join.token = place.token;
   return join_job(join);
@@ -187,9 +190,7 @@ int follow(const JobRequest& request) {
 int launched_job(const JobRequest& request, const OpenView& open_view) {
   check_launchable(request.config, *request.launch);
   if (request.config.transport != TransportKind::mpi && !known_coordinator(from_environment)) {
-    expect_one_host(*request.launch,
-                    fmt::format("use --transport mpi, or set {}=HOST:PORT and {}=FILE",
-                                coordinator_variable, key_file_variable));
+    expect_one_host(*request.launch, for_several_hosts);
   }
   return request.launch->rank == 0 ? lead(request, open_view) : follow(request);
 }

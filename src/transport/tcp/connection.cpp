@@ -21,6 +21,8 @@ Connection::Connection(Stream stream, mail::Mailbox& mailbox, Outbox& outbox, Op
   set_no_delay(stream_.socket());
   if (is_on_this_host(stream_.socket())) {
     set_short_buffers(stream_.socket());
+  } else {
+    expect_signs_of_life(stream_.socket());
   }
 }
 

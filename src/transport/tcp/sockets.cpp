@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -271,6 +272,22 @@ Socket accept_from(Acceptor& acceptor, asio::io_context& io, asio::error_code& e
 void set_no_delay(Socket& socket) {
   asio::error_code ignored;  // the first read reports a socket that broke meanwhile
   socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+}
+
+/// The system gives up a connection over which nothing has come or been acknowledged for this time.
+/// Longer than the usual limit of waits, which names what is missing.
+constexpr int seconds_of_silence = 100;
+
+void expect_signs_of_life(Socket& socket) {
+  constexpr int seconds_between_probes = 20;
+  using KeepIdle = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPIDLE>;
+  using KeepInterval = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPINTVL>;
+  using UserTimeout = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_USER_TIMEOUT>;
+  asio::error_code ignored;  // the first read reports a socket that broke meanwhile
+  socket.set_option(Socket::keep_alive(true), ignored);
+  socket.set_option(KeepIdle(seconds_between_probes), ignored);
+  socket.set_option(KeepInterval(seconds_between_probes), ignored);
+  socket.set_option(UserTimeout(1000 * seconds_of_silence), ignored);
 }
 
 bool is_on_this_host(const Socket& socket) {

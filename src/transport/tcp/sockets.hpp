@@ -58,6 +58,10 @@ Socket accept_from(Acceptor& acceptor, asio::io_context& io, asio::error_code& e
 /// Sends small messages at once instead of waiting for more.
 void set_no_delay(Socket& socket);
 
+/// Makes the loss of the other host, or of the way to it, an error of the socket, also of one that
+/// sends nothing.
+void expect_signs_of_life(Socket& socket);
+
 /// True if the other end is a process of this host, as far as the kernel still knows.
 bool is_on_this_host(const Socket& socket);
 
