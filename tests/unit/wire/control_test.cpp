@@ -54,6 +54,7 @@ void fill_field(Message& message, const FieldDescriptor& field, int& next) {
                       : reflection.SetUInt64(&message, &field, (std::uint64_t{1} << 40) + value);
     case FieldDescriptor::CPPTYPE_INT64:
       return reflection.SetInt64(&message, &field, (std::int64_t{1} << 41) + value);
+    case FieldDescriptor::CPPTYPE_INT32: return reflection.SetInt32(&message, &field, value);
     case FieldDescriptor::CPPTYPE_UINT32:
       return repeated ? reflection.AddUInt32(&message, &field, value)
                       : reflection.SetUInt32(&message, &field, value);

@@ -71,6 +71,25 @@ TEST_F(LaunchersTest, ALostLauncherTakesItsProgramsWithIt) {
   EXPECT_EQ(refusal_of(hello(3, 2)), "it was not refused") << "another one takes its place";
 }
 
+TEST_F(LaunchersTest, TheFirstFailureIsThatOfTheJob) {
+  launchers_.joined(second_host, hello(2, 2));
+  launchers_.ended(0, 0);
+  EXPECT_EQ(launchers_.failure(), "");
+  launchers_.ended(second_host, end_of(3, 5 << 8));
+  launchers_.ended(1, 9);
+  launchers_.lost(second_host);
+  EXPECT_EQ(launchers_.failure(), "worker 3 ended with exit status 5");
+  Launchers of_one_host(2, {.first = 0, .count = 2});
+  of_one_host.ended(1, 9);
+  EXPECT_EQ(of_one_host.failure(), "") << "the supervisor sees it";
+}
+
+TEST_F(LaunchersTest, KnowsWhichProgramsNoHostStarts) {
+  EXPECT_THAT(launchers_.missing(), ElementsAre(2, 3, 4));
+  launchers_.joined(second_host, hello(3, 1));
+  EXPECT_THAT(launchers_.missing(), ElementsAre(2, 4));
+}
+
 TEST_F(LaunchersTest, RefusesProgramsThatDoNotFit) {
   launchers_.joined(second_host, hello(2, 2));
   EXPECT_THAT(refusal_of(hello(4, 1, 6)), HasSubstr("this job has 5 workers"));
