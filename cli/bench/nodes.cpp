@@ -135,9 +135,8 @@ std::vector<std::uint32_t> hosts_of(const std::vector<Entry>& entries) {
 }
 
 int run_between_hosts(const BenchCommand& command, const Launch& launch,
-                      const std::vector<std::string>& names,
+                      const KnownCoordinator& known, const std::vector<std::string>& names,
                       const std::function<void(Node&)>& body) {
-  const KnownCoordinator known = known_coordinator(from_environment).value();
   const BenchEndpoint endpoint{.transport = command.transport,
                                .token = known.key,
                                .coordinator = known.address,
@@ -193,8 +192,9 @@ int run_nodes(const BenchCommand& command, const std::vector<std::string>& names
       });
     });
   }
-  if (const auto launch = own_launch(); launch && known_coordinator(from_environment)) {
-    return run_between_hosts(command, *launch, names, body);
+  const auto known = known_coordinator(from_environment);
+  if (const auto launch = own_launch(); launch && known) {
+    return run_between_hosts(command, *launch, *known, names, body);
   }
   const ListeningSocket listener = listen_on_loopback();
   const BenchEndpoint endpoint{.transport = command.transport,

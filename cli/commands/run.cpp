@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,9 +14,10 @@
 #include "cli/job_options.hpp"
 #include "cli/train_options.hpp"
 #include "config/option.hpp"
-#include "config/text.hpp"
+#include "config/range_text.hpp"
 #include "job/launch/environment.hpp"
 #include "job/launch/job_key.hpp"
+#include "job/launch/known_coordinator.hpp"
 #include "job/launch/loop_config.hpp"
 #include "scheme/scheme_spec.hpp"
 
@@ -49,15 +49,13 @@ std::uint32_t workers_given(const CLI::App& app) {
 
 /// The first and the last rank that `--ranks` gives to this host. Errors: ConfigError.
 std::pair<std::uint32_t, std::uint32_t> ranks_of(const std::string& text, std::uint32_t workers) {
-  const auto dash = std::min(text.find('-'), text.size());
-  const auto first = number_in<std::uint32_t>(text.substr(0, dash));
-  const auto last = dash == text.size() ? first : number_in<std::uint32_t>(text.substr(dash + 1));
-  if (!first || !last || *last < *first || *last >= workers) {
+  const auto ranks = range_in<std::uint32_t>(text);
+  if (!ranks || ranks->second >= workers) {
     throw ConfigError(fmt::format(
         "--ranks: expected FIRST-LAST or one rank, below the {} workers of -n, found '{}'", workers,
         text));
   }
-  return {*first, *last};
+  return *ranks;
 }
 
 /// The file of the key. Errors: ConfigError without one; those of `secret_of`.
@@ -71,20 +69,7 @@ std::filesystem::path key_file_of(const CLI::App& app) {
   return given(app, "--secret").value_or(from_environment(key_file_variable));
 }
 
-/// Refuses an address without a port that every host can know.
-void check_address(const std::string& option, const std::string& address) {
-  const auto colon = address.rfind(':');
-  const auto port = colon == std::string::npos
-                        ? std::nullopt
-                        : number_in<std::uint16_t>(address.substr(colon + 1));
-  constexpr std::uint16_t most = std::numeric_limits<std::uint16_t>::max() - 1;  // one more is used
-  if (!port || *port == 0 || *port > most) {
-    throw ConfigError(fmt::format("{}: expected HOST:PORT, with a port from 1 to {}, found '{}'",
-                                  option, most, address));
-  }
-}
-
-/// Empty if the job is on this host alone. Errors: ConfigError.
+/// Empty if the whole job is on this host. Errors: ConfigError.
 std::optional<HostPart> part_of(const CLI::App& app, std::uint32_t workers) {
   const auto listen = given(app, "--listen");
   const auto join = given(app, "--join");
@@ -103,7 +88,8 @@ std::optional<HostPart> part_of(const CLI::App& app, std::uint32_t workers) {
         "a job on several hosts needs --ranks on each, such as -n 4 --ranks 0-1 on the first of "
         "two");
   }
-  check_address(listen ? "--listen" : "--join", listen ? *listen : *join);
+  const std::string& address = listen ? *listen : *join;
+  expect_port(address, listen ? "--listen" : "--join");
   const auto [first, last] = ranks_of(*ranks, workers);
   if ((first == 0) != listen.has_value()) {
     throw ConfigError(first == 0
@@ -113,7 +99,7 @@ std::optional<HostPart> part_of(const CLI::App& app, std::uint32_t workers) {
   return HostPart{.first = first,
                   .count = last - first + 1,
                   .coordinates = listen.has_value(),
-                  .address = listen ? *listen : *join,
+                  .address = address,
                   .key_file = key_file_of(app),
                   .place = own_place_of(app)};
 }

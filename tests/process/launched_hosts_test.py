@@ -9,6 +9,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import threading
 import time
 import unittest
 
@@ -198,10 +199,14 @@ class RunOnEachHost(PartsTest):
             time.sleep(0.05)  # polls: a connection of another process has no event
 
     def trains(self, part):
-        """Waits until the job trains; returns the first event that shows it."""
+        """Waits until the job trains."""
+        limit = threading.Timer(LIMIT, part.process.kill)
+        self.addCleanup(limit.cancel)
+        limit.start()
         for line in part.process.stdout:
             with contextlib.suppress(json.JSONDecodeError):
                 if json.loads(line)["event"] == "status":
+                    limit.cancel()
                     return
         self.fail("the job never trained")
 

@@ -3,35 +3,33 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <limits>
 
 #include "base/errors.hpp"
 #include "config/text.hpp"
 #include "job/launch/job_key.hpp"
 
 namespace syncopate {
-namespace {
-
-void expect_port(const std::string& address) {
+void expect_port(const std::string& address, std::string_view named_by) {
   const auto colon = address.rfind(':');
   const auto port = colon == std::string::npos
                         ? std::nullopt
                         : number_in<std::uint16_t>(address.substr(colon + 1));
-  if (!port || *port == 0) {
+  constexpr std::uint16_t most = std::numeric_limits<std::uint16_t>::max() - 1;
+  if (!port || *port == 0 || *port > most) {
     throw ConfigError(
-        fmt::format("{}: expected HOST:PORT of the host of rank 0, with a port from 1 to 65535, "
+        fmt::format("{}: expected HOST:PORT of the host of rank 0, with a port from 1 to {}, "
                     "found '{}'",
-                    coordinator_variable, address));
+                    named_by, most, address));
   }
 }
-
-}  // namespace
 
 std::optional<KnownCoordinator> known_coordinator(const Environment& environment) {
   KnownCoordinator known{.address = environment(coordinator_variable), .key = {}};
   if (known.address.empty()) {
     return std::nullopt;
   }
-  expect_port(known.address);
+  expect_port(known.address, coordinator_variable);
   const std::string file = environment(key_file_variable);
   if (file.empty()) {
     throw ConfigError(

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "job/launch/own_place.hpp"
 #include "job/launch/program_environment.hpp"
@@ -15,6 +16,10 @@ struct KnownCoordinator {
   std::string key;      ///< which encrypts the job
   OwnPlace place = {};  ///< of this process
 };
+
+/// Refuses an address without a port that all hosts can know; the store of torch.distributed may be
+/// at the next one. `named_by`: option or variable, for errors. Errors: ConfigError.
+void expect_port(const std::string& address, std::string_view named_by);
 
 /// Of `coordinator_variable`; empty if it is not set. Errors: ConfigError if the address has no
 /// port, or without a key in the file of `key_file_variable`; those of `read_key`.

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 
 #include "base/errors.hpp"
-#include "config/text.hpp"
+#include "config/range_text.hpp"
 
 namespace syncopate {
 
@@ -14,14 +13,12 @@ PortRange port_range_in(const std::string& text, std::string_view named_by) {
   if (text.empty()) {
     return {};
   }
-  const auto dash = std::min(text.find('-'), text.size());
-  const auto first = number_in<std::uint16_t>(text.substr(0, dash));
-  const auto last = dash == text.size() ? first : number_in<std::uint16_t>(text.substr(dash + 1));
-  if (!first || !last || *first == 0 || *last < *first) {
+  const auto ports = range_in<std::uint16_t>(text);
+  if (!ports || ports->first == 0) {
     throw ConfigError(fmt::format(
         "{}: expected FIRST-LAST, from 1 to 65535, such as 9100-9199, found '{}'", named_by, text));
   }
-  return {*first, *last};
+  return {ports->first, ports->second};
 }
 
 OwnPlace own_place(const Environment& environment) {

@@ -48,16 +48,19 @@ GivenOptions options_in(const std::string& text) {
 }  // namespace
 
 std::vector<Variable> variables_of(const ProgramLaunch& launch) {
-  const bool in_file = !launch.key_file.empty();
-  return {{coordinator_variable, launch.coordinator},
-          {key_variable, in_file ? "" : launch.key},
-          {key_file_variable, launch.key_file},
-          {interface_variable, launch.place.interface},
-          {ports_variable, text_of(launch.place.ports)},
-          {rank_variable, std::to_string(launch.rank)},
-          {size_variable, std::to_string(launch.size)},
-          {local_rank_variable, std::to_string(launch.local_rank)},
-          {options_variable, Json(launch.options).dump()}};
+  const bool between_hosts = !launch.key_file.empty();
+  std::vector<Variable> variables{{coordinator_variable, launch.coordinator},
+                                  {key_variable, between_hosts ? "" : launch.key},
+                                  {rank_variable, std::to_string(launch.rank)},
+                                  {size_variable, std::to_string(launch.size)},
+                                  {local_rank_variable, std::to_string(launch.local_rank)},
+                                  {options_variable, Json(launch.options).dump()}};
+  if (between_hosts) {  // on one host the user's own variables stay as they are
+    variables.push_back({key_file_variable, launch.key_file});
+    variables.push_back({interface_variable, launch.place.interface});
+    variables.push_back({ports_variable, text_of(launch.place.ports)});
+  }
+  return variables;
 }
 
 std::vector<Variable> torch_variables_of(const ProgramLaunch& launch, std::uint32_t here,

@@ -33,7 +33,7 @@ void ProgramHost::greet_launcher(NodeId launcher, const wire::LauncherHello& hel
   send(launcher, message);
 }
 
-/// Of a job on several hosts, whose user may have forgotten one.
+/// The user of a job on several hosts may have forgotten one.
 void ProgramHost::note_missing() {
   begun_waiting_ = begun_waiting_.value_or(world_.now());
   if (noted_missing_ || world_.now() < *begun_waiting_ + time_to_notice) {

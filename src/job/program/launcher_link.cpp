@@ -70,7 +70,7 @@ class LauncherLink {
     }
   }
 
-  /// The supervisor numbers the programs of this host alone.
+  /// The supervisor numbers only the programs of this host.
   void pass_on(const std::string& line) {
     const auto worker = events::left_in(line);
     const auto event = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
