@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <random>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -65,6 +66,25 @@ ListeningSocket listen_on_loopback() {
   }
   listener.address = fmt::format("127.0.0.1:{}", ntohs(address.sin_port));
   return listener;
+}
+
+std::uint16_t port_for_another() {
+  constexpr std::uint16_t first = 10'000;
+  constexpr std::uint16_t last = 32'767;  // from the next one on the system gives ports by itself
+  constexpr int attempts = 100;
+  std::random_device device;
+  std::uniform_int_distribution<std::uint16_t> ports(first, last);
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_ANY);
+    address.sin_port = htons(ports(device));
+    if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+      return ntohs(address.sin_port);
+    }
+  }
+  throw_system_error("find a free port from 10000 to 32767");
 }
 
 void throw_system_error(const char* action) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -45,6 +46,11 @@ struct ListeningSocket {
 
 /// Listens on a port that the system chooses. Errors: Error.
 ListeningSocket listen_on_loopback();
+
+/// A port that nothing uses now, for a process that will listen there. It is none of those that the
+/// system gives to sockets without a port of their own: one of these might get it in the meantime.
+/// Errors: Error.
+std::uint16_t port_for_another();
 
 /// Throws Error: "cannot <action>: <the system's reason>".
 [[noreturn]] void throw_system_error(const char* action);

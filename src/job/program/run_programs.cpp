@@ -169,12 +169,6 @@ Child program_process(const ProgramsRequest& request, const ProgramLaunch& launc
           }};
 }
 
-/// That nothing listens on now, and that the program of rank 0 may take for torch.distributed.
-std::string free_port() {
-  const std::string address = listen_on_loopback().address;
-  return address.substr(address.rfind(':') + 1);
-}
-
 /// HOST:PORT of the store of torch.distributed, which all hosts must know: the port after that of
 /// the coordinator.
 std::string next_port(const std::string& address) {
@@ -206,7 +200,7 @@ std::pair<Contact, ListeningSocket> contact_of(const ProgramsRequest& request) {
     Contact contact{.address = listener.address,
                     .key = unguessable_token(),
                     .key_file = {},
-                    .master = "127.0.0.1:" + free_port()};
+                    .master = fmt::format("127.0.0.1:{}", port_for_another())};
     return {std::move(contact), std::move(listener)};
   }
   const HostPart& part = *request.part;
