@@ -38,7 +38,10 @@ PaceEstimate::State from_wire(const wire::PacerMemory::Estimate& estimate) {
 Pacer::Pacer(Options options)
     : options_(std::move(options)),
       round_(options_.done + 1),
-      plan_({.round_time = options_.round_time, .overlap = options_.overlap}) {
+      first_round_(round_),
+      plan_({.round_time = options_.round_time,
+             .overlap = options_.overlap,
+             .longest_period = options_.longest_period}) {
   if (options_.round_time && *options_.round_time <= Duration::zero()) {
     throw ConfigError(fmt::format("--round-time {:g}: expected `auto` or a number above 0",
                                   to_seconds(*options_.round_time)));
@@ -108,8 +111,12 @@ Paces Pacer::time_passed(TimePoint now) {
 Paces Pacer::restart(TimePoint now) {
   advance_to(now);
   plan_.restart();
+  first_round_ = round_;
   for (Worker& worker : workers_) {
     worker.round = round_;
+    worker.rounds = 1;
+    worker.unsent |= worker.period != 1;
+    worker.period = 1;
     worker.steps = 0;
     worker.step_began = now_;
     worker.current_samples = worker.step_samples;
@@ -154,14 +161,16 @@ void Pacer::advance_to(TimePoint now) {
 
 void Pacer::expect_possible(Rank rank, const StepReport& report) const {
   const Worker& worker = workers_[rank.value];
-  require(report.round == worker.round, rank,
+  const bool is_early =  // all workers are in a round that the worker was to miss
+      report.round < worker.round && report.round + worker.rounds > worker.round;
+  require(report.round == worker.round || is_early, rank,
           fmt::format("expected round {}, found {}", worker.round, report.round));
   require(report.steps > worker.steps, rank,
           fmt::format("expected step {} of round {}, found {}", worker.steps + 1, worker.round,
                       report.steps));
   require(report.took >= Duration::zero() && report.communicated >= Duration::zero(), rank,
           "a duration is negative");
-  require(!report.synchronizes || report.round == round_, rank,
+  require(!report.synchronizes || is_open_to(worker), rank,
           fmt::format("it synchronizes in round {}, but round {} is not complete", report.round,
                       round_));
 }
@@ -179,8 +188,10 @@ void Pacer::record(Worker& worker, const StepReport& report) {
   worker.samples += report.samples;
   worker.step_began = now_;
   worker.current_samples = worker.step_samples;
+  worker.round = report.round;
   if (report.synchronizes) {
-    ++worker.round;
+    worker.round += report.period;
+    worker.rounds = report.period;
     worker.steps = 0;
     samples_ += std::exchange(worker.samples, 0);
     worker.sync_after.reset();
@@ -188,7 +199,7 @@ void Pacer::record(Worker& worker, const StepReport& report) {
 }
 
 Paces Pacer::decide() {
-  if (is_complete()) {
+  while (is_complete()) {
     open_next_round();
   }
   if (!plan_.is_planned() && options_.rule == Rule::timed && all_reported()) {
@@ -205,7 +216,7 @@ Paces Pacer::decide() {
 
 bool Pacer::is_complete() const {
   const auto open = [this](const Worker& worker) {
-    return worker.present && worker.round == round_;
+    return worker.present && worker.round <= round_;
   };
   const auto present = [](const Worker& worker) { return worker.present; };
   return std::ranges::any_of(workers_, present) && std::ranges::none_of(workers_, open);
@@ -252,20 +263,33 @@ std::optional<Pace> Pacer::next_pace(Rank rank) {
   if (!worker.present) {
     return std::nullopt;
   }
+  const std::uint32_t period_before = std::exchange(worker.period, period_for(worker));
   const std::uint32_t before = std::exchange(worker.step_samples, size_for(worker));
   const std::optional<PaceReason> sync_reason = reason_to_synchronize(worker);
-  if (!sync_reason && worker.step_samples == before) {
+  const bool changed = worker.step_samples != before || worker.period != period_before;
+  if (!sync_reason && !changed && !worker.unsent) {
     return std::nullopt;
   }
+  worker.unsent = false;
   worker.reason = sync_reason.value_or(PaceReason::resized);
   if (sync_reason) {
     worker.sync_after = worker.steps + 1;
+    worker.step_samples = size_for(worker);
   }
   return Pace{.worker = rank,
               .round = worker.round,
               .sync_after = worker.sync_after,
               .step_samples = worker.step_samples,
+              .period = worker.period,
               .reason = *worker.reason};
+}
+
+/// Near the end of the job every worker is in every round: the last one is a round of all.
+std::uint32_t Pacer::period_for(const Worker& worker) const {
+  if (options_.longest_period == 1 || !worker.estimate.known() || samples_are_done()) {
+    return 1;
+  }
+  return plan_.period_of({worker.estimate.sample_seconds(), worker.batch_size}, worker.period);
 }
 
 std::uint32_t Pacer::size_for(const Worker& worker) const {
@@ -275,14 +299,27 @@ std::uint32_t Pacer::size_for(const Worker& worker) const {
   // The devices of known speed make a plan, so no worker trains on probes until the slowest
   // reports.
   return fitting_samples({worker.estimate.sample_seconds(), worker.batch_size},
-                         plan_.computing_time(known_speeds()), worker.step_samples);
+                         plan_.computing_time(known_speeds(), rounds_of_next_step(worker)),
+                         worker.step_samples);
+}
+
+/// How many rounds the step after the current one belongs to.
+std::uint32_t Pacer::rounds_of_next_step(const Worker& worker) const {
+  return worker.sync_after && worker.steps + 1 >= *worker.sync_after
+             ? adopted_period(worker.round, first_round_, worker.period)
+             : worker.rounds;
 }
 
 std::optional<PaceReason> Pacer::reason_to_synchronize(const Worker& worker) const {
-  if (worker.sync_after || worker.round != round_ || !all_reported()) {
+  if (worker.sync_after || !is_open_to(worker) || !all_reported()) {
     return std::nullopt;
   }
   return options_.rule == Rule::paper ? reason_by_paper(worker) : reason_by_time(worker);
+}
+
+/// Every worker has entered the last synchronization of this one.
+bool Pacer::is_open_to(const Worker& worker) const {
+  return worker.round < round_ + worker.rounds;
 }
 
 std::optional<PaceReason> Pacer::reason_by_paper(const Worker& worker) const {
@@ -304,9 +341,13 @@ std::optional<PaceReason> Pacer::reason_by_time(const Worker& worker) const {
   if (samples_are_done()) {
     return PaceReason::samples_done;
   }
-  return plan_.ends_round(expected_end(worker), step_time(worker))
-             ? std::optional(PaceReason::no_time_for_another)
-             : std::nullopt;
+  const TimePoint end = expected_end(worker);
+  const Duration step = step_time(worker);
+  const bool ends =
+      worker.rounds > 1
+          ? plan_.ends_rounds(end, step, worker.round - std::min(round_, worker.round))
+          : plan_.ends_round(end, step);
+  return ends ? std::optional(PaceReason::no_time_for_another) : std::nullopt;
 }
 
 const Pacer::Worker& Pacer::slowest() const {
@@ -353,7 +394,8 @@ PacerState::Worker Pacer::state_of(const Worker& worker) const {
           .sync_after = worker.sync_after,
           .step_samples = worker.step_samples,
           .reason = worker.reason,
-          .overdue = is_overdue(worker)};
+          .overdue = is_overdue(worker),
+          .period = worker.period};
 }
 
 }  // namespace syncopate

@@ -40,13 +40,16 @@ namespace syncopate {
 ///         synchronizes after its current step: no round carries the job past its end, however long
 ///         the round was planned. (A round of `paper` cannot end before the mini-batch of the
 ///         slowest worker.)
+///         A slow worker has a period p_i above 1 (`period_of`), if `longest_period` allows one: it
+///         synchronizes in every p_i-th round, and its steps have the time of that many. It gets
+///         the period ahead, and adopts it where rounds of that period begin (`RoundBook`).
 ///
 /// A worker that has not reported counts as the slowest: until it reports, no other synchronizes.
 ///
 /// Invariants: the pacer decides one `sync_after` per worker and round, of at least one step, and
-///             only for the round whose synchronization is next: after every worker present has
-///             entered the one before. A round has one synchronization; every worker present enters
-///             it once.
+///             only once every worker has entered the last synchronization that this worker was
+///             to enter. A round has one synchronization; every worker present whose round it is
+///             enters it once.
 /// Liveness:   while the workers present continue to take steps, the pacer decides for each in
 ///             finite time, whatever the estimates are. No worker waits for one that is gone.
 /// Order:      a worker's reports in the order of its steps. A moment before the latest one counts
@@ -61,6 +64,7 @@ class Pacer {
     std::optional<Duration> round_time = {};  ///< of `timed`; empty: auto
     std::optional<Duration> margin = {};      ///< ε of `paper`; empty: by the measured spread
     bool overlap = true;                      ///< workers train during a synchronization
+    std::uint32_t longest_period = 1;         ///< a power of two; 1: every worker is in every round
     std::uint64_t done = 0;                   ///< rounds before, in a run that is resumed
   };
 
@@ -100,7 +104,10 @@ class Pacer {
   struct Worker {
     bool present = true;
     bool reported = false;
-    std::uint64_t round = 0;                  ///< of the current step
+    std::uint64_t round = 0;                  ///< of its next synchronization
+    std::uint32_t rounds = 1;                 ///< from its last synchronization to the next
+    std::uint32_t period = 1;                 ///< decided for the rounds after that
+    bool unsent = false;                      ///< the worker may think that its period is another
     std::uint64_t steps = 0;                  ///< done in that round
     std::uint64_t samples = 0;                ///< of these steps
     std::optional<std::uint64_t> sync_after;  ///< decided for that round
@@ -125,6 +132,9 @@ class Pacer {
   std::vector<DeviceSpeed> known_speeds() const;
   std::optional<Pace> next_pace(Rank rank);
   std::uint32_t size_for(const Worker& worker) const;
+  std::uint32_t period_for(const Worker& worker) const;
+  std::uint32_t rounds_of_next_step(const Worker& worker) const;
+  bool is_open_to(const Worker& worker) const;
   std::optional<PaceReason> reason_to_synchronize(const Worker& worker) const;
   std::optional<PaceReason> reason_by_paper(const Worker& worker) const;
   std::optional<PaceReason> reason_by_time(const Worker& worker) const;
@@ -138,6 +148,7 @@ class Pacer {
   Options options_;
   std::vector<Worker> workers_;      ///< by rank
   std::uint64_t round_;              ///< its synchronization is next, or in progress
+  std::uint64_t first_round_;        ///< of this run, or since the last restart
   std::uint64_t samples_ = 0;        ///< of all that have entered a synchronization
   std::uint64_t samples_to_do_ = 0;  ///< 0: no limit, or no worker has reported
   RoundPlan plan_;

@@ -39,6 +39,14 @@ std::vector<double> speed_shares(const PacerState& state) {
   return all > 0 ? speeds : std::vector<double>();
 }
 
+std::uint32_t adopted_period(std::uint64_t round, std::uint64_t first, std::uint32_t wanted) {
+  std::uint32_t period = 1;
+  while (period <= wanted / 2 && (round - first) % (2 * std::uint64_t{period}) == 0) {
+    period *= 2;
+  }
+  return period;
+}
+
 std::uint32_t probe_samples(std::uint32_t batch_size) {
   return std::max(batch_size / 16, std::min(batch_size, 2U));
 }

@@ -24,7 +24,9 @@ struct StepReport {
   std::uint32_t samples = 0;  ///< of the step
   Duration took{};            ///< data, forward, backward, update
   bool synchronizes =
-      false;                ///< the worker enters the round's synchronization, then the next round
+      false;  ///< the worker enters the round's synchronization, then the next round
+  /// Where it synchronizes: in the how manieth round after this one it does so next.
+  std::uint32_t period = 1;
   Duration communicated{};  ///< in the last synchronization, without waiting; sent once, then 0
   /// The samples of all workers, from the start of this run; 0: the job does not end by samples.
   std::uint64_t samples_to_do = 0;
@@ -52,6 +54,7 @@ struct Pace {
   /// not change within a round.
   std::optional<std::uint64_t> sync_after;
   std::uint32_t step_samples = 0;  ///< of the steps after the current one
+  std::uint32_t period = 1;        ///< the worker is to synchronize in every round of that many
   PaceReason reason = PaceReason::resized;
 };
 using Paces = std::vector<Pace>;
@@ -67,6 +70,12 @@ struct FirstPace {
 /// the first round: as in the paper, the first worker to report is the slowest known. Under `timed`
 /// steps are probes, and no worker synchronizes until all have reported.
 FirstPace first_pace(PaceRule rule, std::uint32_t batch_size);
+
+/// The period that a worker adopts in `round`, in which it synchronizes: the greatest power of two,
+/// at most `wanted`, such that rounds of that period begin there, counted from `first`, which
+/// begins rounds of any period. So two workers of a round agree on when they are in the same one
+/// again, although each adopts another period in rounds that the other misses (`RoundBook`).
+std::uint32_t adopted_period(std::uint64_t round, std::uint64_t first, std::uint32_t wanted);
 
 /// The least share of a mini-batch that is worth a step: a sixteenth, and at least two samples,
 /// which the variance of BatchNorm needs.
@@ -84,6 +93,7 @@ struct PacerState {
     std::uint32_t step_samples = 0;
     std::optional<PaceReason> reason;  ///< of the last decision
     bool overdue = false;              ///< its current step should have ended
+    std::uint32_t period = 1;          ///< decided: it synchronizes in every round of that many
   };
 
   std::uint64_t round = 0;           ///< its synchronization is in progress, or comes next
@@ -101,6 +111,7 @@ struct PaceOrder {
   std::uint64_t round = 0;         ///< of `sync_after`
   std::uint64_t sync_after = 0;    ///< local steps; 0: not decided
   std::uint32_t step_samples = 0;  ///< of the next steps; 0: not decided
+  std::uint32_t period = 0;        ///< rounds from one synchronization to the next; 0: not decided
 };
 
 /// A worker's access to the pacer. Messages go one way: no call waits for an answer.

@@ -1,5 +1,6 @@
 #include "pacer/pacer_control.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -18,6 +19,7 @@ StepReport from_wire(const wire::Stepped& stepped) {
           .samples = stepped.samples(),
           .took = from_seconds(stepped.seconds()),
           .synchronizes = stepped.meets(),
+          .period = std::max(1U, stepped.period()),
           .communicated = from_seconds(stepped.communicated_seconds()),
           .samples_to_do = stepped.samples_to_do()};
 }
@@ -119,6 +121,7 @@ void PacerService::send(const Paces& paces) {
     message.mutable_pace()->set_round(pace.round);
     message.mutable_pace()->set_meet_after(pace.sync_after.value_or(0));
     message.mutable_pace()->set_step_samples(pace.step_samples);
+    message.mutable_pace()->set_period(pace.period);
     send(pace.worker, message);
     observer_.pace_decided(pace, world_.now() - installed_);
   }
@@ -151,6 +154,7 @@ void PacerLink::report(const StepReport& report) {
   stepped.set_samples(report.samples);
   stepped.set_seconds(to_seconds(report.took));
   stepped.set_meets(report.synchronizes);
+  stepped.set_period(report.period);
   stepped.set_communicated_seconds(to_seconds(report.communicated));
   stepped.set_samples_to_do(report.samples_to_do);
   link_.send(message);
@@ -166,6 +170,7 @@ PaceOrder PacerLink::order() const {
 void PacerLink::follow(const wire::Pace& pace) {
   const MutexLock lock(mutex_);
   order_.step_samples = pace.step_samples();
+  order_.period = pace.period();
   if (pace.meet_after() > 0) {
     order_.round = pace.round();
     order_.sync_after = pace.meet_after();

@@ -18,20 +18,39 @@ constexpr double rounding = 1e-3;
 /// A step that ends a hundredth of itself late ends in time: estimates are no better than that.
 constexpr int in_time = 100;
 
+double probe_seconds(const DeviceSpeed& device) {
+  return device.sample_seconds * probe_samples(device.batch_size);
+}
+
 }  // namespace
 
-Duration shortest_round(std::span<const DeviceSpeed> devices, Duration synchronization,
-                        bool waits) {
+Duration shortest_round(std::span<const DeviceSpeed> devices, Duration synchronization, bool waits,
+                        std::uint32_t longest_period) {
   double fastest = std::numeric_limits<double>::infinity();
   double probe = 0;
   for (const DeviceSpeed& device : devices) {
     fastest = std::min(fastest, device.sample_seconds * device.batch_size);
-    probe = std::max(probe, device.sample_seconds * probe_samples(device.batch_size));
+    probe = std::max(probe, probe_seconds(device) / longest_period);
   }
   const double computing = devices.empty() ? 0 : std::max(fastest, probe);
   const double waiting = waits ? to_seconds(synchronization) : 0;
   return from_seconds(
       std::max(to_seconds(synchronization) / communication_share, waiting + computing));
+}
+
+std::uint32_t period_of(const DeviceSpeed& device, Duration round_time, std::uint32_t current,
+                        std::uint32_t longest) {
+  const double rounds = probe_seconds(device) / to_seconds(round_time);
+  const bool stays =
+      rounds <= current * (1 + steady) && (current == 1 || rounds > current / 2 * (1 - steady));
+  if (stays) {
+    return current;
+  }
+  std::uint32_t period = 1;
+  while (period < longest && period < rounds) {
+    period *= 2;
+  }
+  return period;
 }
 
 Duration smoothed_round_time(Duration current, Duration wanted) {
@@ -71,11 +90,19 @@ Duration RoundPlan::waiting_time() const {
 }
 
 Duration RoundPlan::wanted_round_time(std::span<const DeviceSpeed> devices) const {
-  return shortest_round(devices, synchronization_time(), !options_.overlap);
+  return shortest_round(devices, synchronization_time(), !options_.overlap,
+                        options_.longest_period);
 }
 
-Duration RoundPlan::computing_time(std::span<const DeviceSpeed> devices) const {
-  return (round_time_ ? *round_time_ : wanted_round_time(devices)) - waiting_time();
+Duration RoundPlan::computing_time(std::span<const DeviceSpeed> devices,
+                                   std::uint32_t period) const {
+  return period * (round_time_ ? *round_time_ : wanted_round_time(devices)) - waiting_time();
+}
+
+std::uint32_t RoundPlan::period_of(const DeviceSpeed& device, std::uint32_t current) const {
+  return round_time_ && device.sample_seconds > 0
+             ? syncopate::period_of(device, *round_time_, current, options_.longest_period)
+             : current;
 }
 
 void RoundPlan::plan(std::span<const DeviceSpeed> devices, TimePoint now) {
@@ -99,6 +126,11 @@ void RoundPlan::restart() {
 bool RoundPlan::ends_round(TimePoint end, Duration step) const {
   const TimePoint next = end + step;
   return options_.overlap ? end - *end_ >= *end_ - next : next > *end_ + step / in_time;
+}
+
+bool RoundPlan::ends_rounds(TimePoint end, Duration step, std::uint64_t rounds_ahead) const {
+  const TimePoint due = *end_ + round_time_.value_or(Duration::zero()) * rounds_ahead;
+  return end + step > due + step / in_time;
 }
 
 void RoundPlan::load(const PaceEstimate::State& synchronizations, Duration round_time) {

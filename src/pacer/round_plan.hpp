@@ -18,11 +18,20 @@ struct DeviceSpeed {
 /// The shortest round in which communication takes at most 5 %, the fastest device trains on a
 /// whole mini-batch, and the slowest on `probe_samples` of its own:
 ///
-///     T = max(q / 0.05, q' + min_i(b_i c_i), q' + max_i(probe_samples(b_i) · c_i))
+///     T = max(q / 0.05, q' + min_i(b_i c_i), q' + max_i(probe_samples(b_i) · c_i) / M)
 ///
-/// with q the time of a synchronization, c_i seconds per sample, b_i mini-batches, and q' = q where
-/// devices wait for the result of a synchronization (`waits`), else 0.
-Duration shortest_round(std::span<const DeviceSpeed> devices, Duration synchronization, bool waits);
+/// with q the time of a synchronization, c_i seconds per sample, b_i mini-batches, q' = q where
+/// devices wait for the result of a synchronization (`waits`), else 0, and M the longest period:
+/// the slowest device need not synchronize in every round.
+Duration shortest_round(std::span<const DeviceSpeed> devices, Duration synchronization, bool waits,
+                        std::uint32_t longest_period = 1);
+
+/// The period of a device in rounds of this length: the least power of two, at most `longest`, such
+/// that it has time for `probe_samples` from one of its synchronizations to the next. Returns
+/// `current` where that is off by no more than a tenth, so that fluctuating times change no
+/// periods.
+std::uint32_t period_of(const DeviceSpeed& device, Duration round_time, std::uint32_t current,
+                        std::uint32_t longest);
 
 /// The next length of a round: half way from `current` to `wanted`, which is measured and
 /// fluctuates. It stays `current` if the two differ by at most a tenth. It at most doubles, because
@@ -41,6 +50,7 @@ class RoundPlan {
   struct Options {
     std::optional<Duration> round_time{};  ///< T; empty: as `shortest_round` computes it
     bool overlap = true;                   ///< devices do not wait for a synchronization's result
+    std::uint32_t longest_period = 1;      ///< a power of two
   };
 
   explicit RoundPlan(const Options& options);
@@ -61,8 +71,11 @@ class RoundPlan {
   std::optional<Duration> round_time() const { return round_time_; }
   /// T as `shortest_round` computes it.
   Duration wanted_round_time(std::span<const DeviceSpeed> devices) const;
-  /// The time for a device's steps in a round. Before T is known, `devices` determine it.
-  Duration computing_time(std::span<const DeviceSpeed> devices) const;
+  /// The time for a device's steps from a synchronization to its next one, `period` rounds later.
+  /// Before T is known, `devices` determine it.
+  Duration computing_time(std::span<const DeviceSpeed> devices, std::uint32_t period = 1) const;
+  /// The period of a device whose period is `current`; `current` before T is known.
+  std::uint32_t period_of(const DeviceSpeed& device, std::uint32_t current) const;
 
   /// True if the end of the open round is planned.
   bool is_planned() const { return end_.has_value(); }
@@ -76,6 +89,9 @@ class RoundPlan {
   /// True if a device synchronizes after the step that ends at `end`, rather than after another
   /// step. Requires `is_planned()`.
   bool ends_round(TimePoint end, Duration step) const;
+  /// The same for a device that misses rounds, in the round that is `rounds_ahead` after the open
+  /// one. It comes early rather than late: its steps are long, and the others would wait for it.
+  bool ends_rounds(TimePoint end, Duration step, std::uint64_t rounds_ahead) const;
 
   const PaceEstimate& synchronizations() const { return synchronizations_; }
   /// Continues with the estimates of another plan. `round_time` is ignored if it is zero, or if the

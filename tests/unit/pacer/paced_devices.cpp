@@ -13,7 +13,8 @@ Pacer::Options pacer_options(const PacedDevices::Options& options) {
   Pacer::Options result{.batch_sizes = {},
                         .rule = options.rule,
                         .round_time = options.round_time,
-                        .overlap = options.overlap};
+                        .overlap = options.overlap,
+                        .longest_period = options.longest_period};
   for (const auto& device : options.devices) result.batch_sizes.push_back(device.batch_size);
   return result;
 }
@@ -47,6 +48,11 @@ void PacedDevices::slow_down(std::uint32_t rank, int times) {
   options_.devices[rank].overhead *= times;
 }
 
+void PacedDevices::speed_up(std::uint32_t rank, int times) {
+  options_.devices[rank].sample /= times;
+  options_.devices[rank].overhead /= times;
+}
+
 std::size_t PacedDevices::alive() const {
   return static_cast<std::size_t>(std::ranges::count_if(lives_, &Life::alive));
 }
@@ -77,6 +83,8 @@ void PacedDevices::begin_life(std::uint32_t rank) {
   const FirstPace first = first_pace(options_.rule, options_.devices[rank].batch_size);
   life = {.life = life.life + 1,
           .round = pacer_.state().round,
+          .entered = pacer_.state().round - 1,
+          .next = pacer_.state().round,
           .size = first.step_samples,
           .sync_after = first.sync_after,
           .reduced = pacer_.state().round - 1,
@@ -107,13 +115,14 @@ void PacedDevices::end_step(std::uint32_t rank, Duration took) {
                  .samples = life.in_hand,
                  .took = took,
                  .synchronizes = life.sync_after && life.steps >= *life.sync_after,
+                 .period = adopted_period(life.round, 1, life.wanted_period),
                  .communicated = std::exchange(life.communicated, Duration::zero())};
   if (random_.uniform() < options_.deaths) return die(rank);
   if (random_.uniform() < options_.returns) revive();
   if (!life.report.synchronizes) {
     send(rank, life.report);
     begin_step(rank);
-  } else if (life.reduced + 1 < life.round) {
+  } else if (life.reduced < life.entered) {
     wait(rank);
   } else {
     enter(rank);
@@ -123,7 +132,10 @@ void PacedDevices::end_step(std::uint32_t rank, Duration took) {
 void PacedDevices::enter(std::uint32_t rank) {
   Life& life = lives_[rank];
   send(rank, life.report);
-  ++life.round;
+  life.entered = life.round;
+  life.period = life.report.period;
+  life.round += life.period;
+  promise(life.period <= options_.longest_period, "a period is too long");
   life.steps = 0;
   life.sync_after.reset();
   options_.overlap ? begin_step(rank) : wait(rank);
@@ -145,14 +157,16 @@ void PacedDevices::send(std::uint32_t rank, const StepReport& report) {
     if (lives_[rank].life != life) return;
     const Paces paces = pacer_.stepped(Rank{rank}, report, now_);
     if (report.synchronizes && lives_[rank].present) {
-      promise(report.round == open_,
+      promise(report.round >= open_,
               fmt::format("{} enters synchronization {}, {} is open", rank, report.round, open_));
-      promise(entered_.insert(rank).second,
-              fmt::format("{} enters synchronization {} twice", rank, open_));
-      if (entered_.size() == 1) holding_.first = now_;
-      holding_.last = now_;
-      holding_.last_rank = rank;
-      holding_.steps[rank] = report.steps;
+      promise(entered_[report.round].insert(rank).second,
+              fmt::format("{} enters synchronization {} twice", rank, report.round));
+      lives_[rank].next = report.round + report.period;
+      Held& holding = holding_[report.round];
+      if (entered_[report.round].size() == 1) holding.first = now_;
+      holding.last = now_;
+      holding.last_rank = rank;
+      holding.steps[rank] = report.steps;
     }
     complete_synchronizations();
     deliver_all(paces);
@@ -165,7 +179,7 @@ void PacedDevices::die(std::uint32_t rank) {
   life.waits_since.reset();
   after(options_.detection, [this, rank] {
     lives_[rank].present = false;
-    entered_.erase(rank);
+    for (auto& [round, ranks] : entered_) ranks.erase(rank);
     const Paces paces = pacer_.left(Rank{rank}, now_);
     complete_synchronizations();
     deliver_all(paces);
@@ -189,7 +203,7 @@ void PacedDevices::deliver_all(const Paces& paces) {
     if (pace.sync_after && pace.reason != PaceReason::resized) {
       const Mark mark{pace.worker.value, life.life, pace.round};
       promise(*pace.sync_after >= 1, "a synchronization without a step");
-      promise(pace.round == open_,
+      promise(pace.round >= open_ && life.next - life.period <= open_ - 1,
               fmt::format("decided to synchronize in {}, {} is open", pace.round, open_));
       promise(decided_.insert(mark).second,
               fmt::format("{} receives two decisions in {}", mark.rank, mark.round));
@@ -203,28 +217,34 @@ void PacedDevices::deliver_all(const Paces& paces) {
 void PacedDevices::deliver(const Pace& pace) {
   Life& life = lives_[pace.worker.value];
   life.size = pace.step_samples;
+  life.wanted_period = pace.period;
   if (pace.round == life.round && pace.sync_after) life.sync_after = pace.sync_after;
 }
 
+/// Every device present whose round it is has entered the open synchronization.
+bool PacedDevices::is_complete() const {
+  const auto present = [](const Life& life) { return life.present; };
+  return std::ranges::any_of(lives_, present) &&
+         std::ranges::none_of(
+             lives_, [this](const Life& life) { return life.present && life.next <= open_; });
+}
+
 void PacedDevices::complete_synchronizations() {
-  const auto absent = [this](std::uint32_t rank) {
-    return lives_[rank].present && !entered_.contains(rank);
-  };
-  for (std::uint32_t rank = 0; rank < lives_.size(); ++rank) {
-    if (absent(rank))
-      return promise(pacer_.state().round == open_,
-                     fmt::format("round {} opened too early", open_ + 1));
+  if (!is_complete()) {
+    return promise(pacer_.state().round == open_,
+                   fmt::format("round {} opened too early", open_ + 1));
   }
-  if (entered_.empty()) return;
-  after(options_.synchronization, [this, round = open_] { deliver_result(round); });
-  held_.push_back(std::exchange(holding_, {}));
-  entered_.clear();
-  ++open_;
+  for (; is_complete(); ++open_) {
+    const std::set<std::uint32_t> ranks = entered_[open_];
+    if (ranks.empty()) continue;  // those whose round it was are dead
+    after(options_.synchronization, [this, round = open_, ranks] { deliver_result(round, ranks); });
+    held_.push_back(holding_[open_]);
+  }
   promise(pacer_.state().round == open_, fmt::format("round {} not opened", open_));
 }
 
-void PacedDevices::deliver_result(std::uint64_t round) {
-  for (std::uint32_t rank = 0; rank < lives_.size(); ++rank) {
+void PacedDevices::deliver_result(std::uint64_t round, const std::set<std::uint32_t>& ranks) {
+  for (const std::uint32_t rank : ranks) {
     Life& life = lives_[rank];
     if (!life.alive || life.reduced >= round) continue;
     life.reduced = round;

@@ -16,9 +16,9 @@ namespace syncopate {
 /// Devices that do steps, report them to a pacer and obey it, in virtual time. Every promise of the
 /// pacer is checked during the run.
 ///
-/// Messages take `latency`. A synchronization is complete when all present devices have entered it,
-/// and its result arrives `synchronization` later. A device that has to enter a synchronization
-/// before it has the last result waits for that result.
+/// Messages take `latency`. A synchronization is complete when all present devices whose round it
+/// is have entered it, and its result arrives `synchronization` later. A device that has to enter a
+/// synchronization before it has the result of its last one waits for that result.
 class PacedDevices {
  public:
   struct Device {
@@ -31,6 +31,7 @@ class PacedDevices {
     PaceRule rule = PaceRule::timed;
     std::optional<Duration> round_time = {};
     bool overlap = true;
+    std::uint32_t longest_period = 1;
     Duration latency{};
     Duration synchronization{};
     double jitter = 0;     ///< a step takes up to this share more, or less
@@ -53,6 +54,7 @@ class PacedDevices {
   /// broken.
   void run(std::uint64_t synchronizations);
   void slow_down(std::uint32_t rank, int times);
+  void speed_up(std::uint32_t rank, int times);
 
   const std::vector<Held>& held() const { return held_; }  ///< from round 1 on
   const Pacer& pacer() const { return pacer_; }
@@ -60,18 +62,24 @@ class PacedDevices {
   std::size_t alive() const;
   /// Returns the share of its time, since it began, that a device did not wait for a sum.
   double busy_share(std::uint32_t rank) const;
+  /// The period that a device has adopted last.
+  std::uint32_t period(std::uint32_t rank) const { return lives_[rank].period; }
 
  private:
   struct Life {
-    bool alive = true;       ///< it computes, or waits
-    bool present = true;     ///< the pacer counts it as present
-    std::uint64_t life = 0;  ///< number of the life; events of an earlier life have no effect
-    std::uint64_t round = 1;
+    bool alive = true;          ///< it computes, or waits
+    bool present = true;        ///< the pacer counts it as present
+    std::uint64_t life = 0;     ///< number of the life; events of an earlier life have no effect
+    std::uint64_t round = 1;    ///< of its next synchronization
+    std::uint64_t entered = 0;  ///< the round of its last one
+    std::uint64_t next = 1;     ///< `round`, as its reports say
+    std::uint32_t wanted_period = 1;  ///< the pacer's last decision
+    std::uint32_t period = 1;         ///< that led to `round`
     std::uint64_t steps = 0;
     std::uint32_t size = 0;
     std::uint32_t in_hand = 0;  ///< samples of the current step
     std::optional<std::uint64_t> sync_after = {};
-    std::uint64_t reduced = 0;  ///< last round whose result the device has
+    std::uint64_t reduced = 0;  ///< its last round whose result the device has
     Duration communicated{};
     std::optional<TimePoint> waits_since = {};
     StepReport report{};  ///< report of the step after which it waits
@@ -101,8 +109,9 @@ class PacedDevices {
 
   void deliver_all(const Paces& paces);
   void deliver(const Pace& pace);
+  bool is_complete() const;
   void complete_synchronizations();
-  void deliver_result(std::uint64_t round);
+  void deliver_result(std::uint64_t round, const std::set<std::uint32_t>& ranks);
   Duration draw(const Device& device, std::uint32_t samples);
 
   Options options_;
@@ -111,9 +120,10 @@ class PacedDevices {
   std::vector<Life> lives_;
   std::multimap<TimePoint, std::function<void()>> events_;  ///< equal times: order of insertion
   TimePoint now_{};
-  std::uint64_t open_ = 1;           ///< round of the synchronization that completes next
-  std::set<std::uint32_t> entered_;  ///< ranks that reported their entry to it
-  Held holding_{};
+  std::uint64_t open_ = 1;  ///< round of the synchronization that completes next
+  /// By round: ranks that reported their entry to it.
+  std::map<std::uint64_t, std::set<std::uint32_t>> entered_;
+  std::map<std::uint64_t, Held> holding_;
   std::vector<Held> held_;
   std::set<Mark> decided_;
   std::string broken_;

@@ -44,6 +44,8 @@ PacedDevices::Options with_everything(Random& random) {
   if (random.below(3) == 0) options.round_time = spread(random, 1e-3, 10);
   if (random.below(2) == 0) options.deaths = 0.02;
   if (random.below(2) == 0) options.returns = 0.05;
+  const bool may_miss_rounds = options.overlap && options.rule == PaceRule::timed;
+  if (may_miss_rounds) options.longest_period = 1U << random.below(7);
   return options;
 }
 
@@ -117,6 +119,7 @@ TEST(PacerSchedules, KeepEveryDeviceBusyWithOverlap) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Random random(seed);
     const PacedDevices::Options options{.devices = devices(random),
+                                        .longest_period = 1U << random.below(7),
                                         .latency = 100us,
                                         .synchronization = spread(random, 1e-4, 1e-1),
                                         .jitter = 0.1};
@@ -125,6 +128,61 @@ TEST(PacerSchedules, KeepEveryDeviceBusyWithOverlap) {
     ASSERT_EQ(cluster.broken(), "");
     for (std::uint32_t rank = 0; rank < options.devices.size(); ++rank) {
       ASSERT_GE(cluster.busy_share(rank), 0.95) << "worker " << rank;
+    }
+  }
+}
+
+constexpr PacedDevices::Device fast_device{.sample = 1ms, .batch_size = 32};
+constexpr PacedDevices::Device slow_device{.sample = 100ms, .batch_size = 32};
+
+TEST(PacerSchedules, DoNotWaitInEachRoundForADeviceThatIsAHundredTimesSlower) {
+  PacedDevices cluster({.devices = {fast_device, fast_device, slow_device},
+                        .longest_period = 64,
+                        .latency = 100us,
+                        .synchronization = 1ms,
+                        .jitter = 0.05},
+                       5);
+  cluster.run(100);
+  ASSERT_EQ(cluster.broken(), "");
+  EXPECT_EQ(cluster.period(0), 1);
+  EXPECT_EQ(cluster.period(2), 8) << "two samples take 200 ms, a round 32 ms";
+  const auto begin = cluster.held()[20].last;
+  EXPECT_NEAR(to_seconds(cluster.held()[80].last - begin), 60 * 0.032, 0.1 * 60 * 0.032);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    EXPECT_GE(cluster.busy_share(rank), 0.97) << "worker " << rank;
+  }
+}
+
+TEST(PacerSchedules, WaitForEveryDeviceAgainWhereTheSlowOneBecomesFast) {
+  PacedDevices cluster(
+      {.devices = {fast_device, fast_device, slow_device}, .longest_period = 64, .latency = 100us},
+      5);
+  cluster.run(100);
+  ASSERT_EQ(cluster.period(2), 8);
+  cluster.speed_up(2, 100);
+  cluster.run(100 + 3 * 8);
+  ASSERT_EQ(cluster.broken(), "");
+  EXPECT_EQ(cluster.period(2), 1);
+}
+
+TEST(PacerSchedules, AreWithEveryDeviceOnceInTheLongestPeriod) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Random random(seed);
+    const PacedDevices::Options options{.devices = devices(random),
+                                        .longest_period = 1U << random.below(7),
+                                        .latency = spread(random, 1e-5, 1e-2),
+                                        .synchronization = spread(random, 1e-4, 1e-1),
+                                        .jitter = 0.5 * random.uniform()};
+    PacedDevices cluster(options, seed);
+    cluster.run(3 * 64);
+    ASSERT_EQ(cluster.broken(), "");
+    for (std::uint32_t rank = 0; rank < options.devices.size(); ++rank) {
+      std::uint32_t missed = 0;
+      for (const auto& synchronization : cluster.held()) {
+        missed = synchronization.steps.contains(rank) ? 0 : missed + 1;
+        ASSERT_LT(missed, options.longest_period) << "worker " << rank;
+      }
     }
   }
 }

@@ -30,6 +30,38 @@ TEST(RoundTime, IsTheLongestOfItsReasons) {
   EXPECT_NEAR(round_of({fast, slow}, 50ms), 1.0, 1e-6) << "twenty times the synchronization";
 }
 
+TEST(RoundTime, NeedNotHoldAProbeOfADeviceThatMayMissRounds) {
+  const std::array devices{fast, slow};
+  EXPECT_NEAR(to_seconds(shortest_round(devices, 1ms, false, 2)), 4 * 0.05 / 2, 1e-6);
+  EXPECT_NEAR(to_seconds(shortest_round(devices, 1ms, false, 64)), 64 * 0.001, 1e-6);
+}
+
+TEST(Period, IsTheLeastPowerOfTwoThatHoldsAProbe) {
+  EXPECT_EQ(period_of(slow, 300ms, 1, 64), 1);
+  EXPECT_EQ(period_of(slow, 100ms, 1, 64), 2);
+  EXPECT_EQ(period_of(slow, 60ms, 1, 64), 4) << "3.3 rounds";
+  EXPECT_EQ(period_of(slow, 1ms, 1, 64), 64) << "at most";
+  EXPECT_EQ(period_of(slow, 300ms, 8, 64), 1);
+  EXPECT_EQ(period_of(slow, 1ms, 1, 1), 1);
+}
+
+TEST(Period, StaysWhereItIsNearlyRight) {
+  EXPECT_EQ(period_of(slow, 95ms, 2, 64), 2) << "2.1 rounds";
+  EXPECT_EQ(period_of(slow, 90ms, 2, 64), 4) << "2.2 rounds";
+  EXPECT_EQ(period_of(slow, 105ms, 4, 64), 4) << "1.9 rounds";
+  EXPECT_EQ(period_of(slow, 120ms, 4, 64), 2) << "1.7 rounds";
+}
+
+TEST(Period, IsAdoptedInARoundThatBeginsRoundsOfThatPeriod) {
+  EXPECT_EQ(adopted_period(1, 1, 64), 64) << "the first round begins those of any period";
+  EXPECT_EQ(adopted_period(2, 1, 64), 1);
+  EXPECT_EQ(adopted_period(3, 1, 64), 2);
+  EXPECT_EQ(adopted_period(5, 1, 64), 4);
+  EXPECT_EQ(adopted_period(5, 1, 2), 2);
+  EXPECT_EQ(adopted_period(5, 1, 3), 2) << "powers of two";
+  EXPECT_EQ(adopted_period(7, 5, 8), 2);
+}
+
 TEST(RoundTime, HasRoomForTheSynchronizationWhereDevicesWaitForIt) {
   EXPECT_NEAR(round_of({fast, slow}, 1ms, true), 4 * 0.05 + 0.001, 1e-6);
   EXPECT_NEAR(round_of({fast, slow}, 50ms, true), 1.0, 1e-6);
