@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "collective/allreduce.hpp"
 #include "collective/group.hpp"
@@ -17,6 +18,7 @@
 #include "scheme/bucket_reducer.hpp"
 #include "scheme/buffer_mean.hpp"
 #include "scheme/recovery.hpp"
+#include "scheme/round_book.hpp"
 #include "scheme/round_reduction.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/step_info_exchange.hpp"
@@ -70,11 +72,20 @@ class Averaging {
     /// Reduces the model's values bucket by bucket, possibly before the round begins. Ignored with
     /// a server, and in a group that listens for failures. Empty: reduces them as a whole.
     std::optional<BucketReducer::Options> buckets{};
+    bool periods = false;  ///< a slow worker may miss rounds (`RoundBook`); never with a server
+  };
+
+  /// What this worker, if it has missed rounds, knows of the model of all before the round.
+  enum class Newest {
+    known,     ///< it has missed none
+    received,  ///< another worker has sent it
+    unknown,   ///< the round broke, and others completed it: it gets the model in its next round
   };
 
   struct Result {
     RoundInfo round_info;  ///< no step infos, if another worker finished the round (`Recovery`)
     Duration communicated{};
+    Newest newest = Newest::known;
   };
 
   /// `group` and the server outlive this.
@@ -88,9 +99,12 @@ class Averaging {
   /// its copy in the host's memory, which the caller stores afterwards.
   Values vector_of(Replica& replica, ReplicaVector which) const;
 
-  /// Replaces `values` by their weighted mean. Errors: RanksMissing, PeerLost, TimedOut; `values`
-  /// are then unspecified.
-  Result synchronize(Round round, const StepInfo& info, const SyncValues& values);
+  /// Replaces `values` by their weighted mean. `period`: this worker synchronizes next that many
+  /// rounds later; above 1 only with `Options::periods`. Where workers miss rounds, they agree on
+  /// an end, a checkpoint or a place only in a round of all workers. Errors: RanksMissing,
+  /// PeerLost, TimedOut; `values` are then unspecified.
+  Result synchronize(Round round, const StepInfo& info, const SyncValues& values,
+                     std::uint32_t period = 1);
 
   /// Called between two rounds: see `Recovery::agree_after_failures`.
   void agree_after_failures();
@@ -108,18 +122,39 @@ class Averaging {
   /// synchronization is under way. Errors of `load_worker_states`: DataError.
   std::map<std::string, OptimizerState> worker_states() const;
   void load_worker_states(const std::map<std::string, OptimizerState>& states);
-  /// Measures links again before the next allreduce.
-  void restart() { allreduce_.forget_links(); }
+  /// Measures links again before the next allreduce. All workers are in the next round.
+  void restart();
 
   /// Statistics of compression; zeros without compression.
   CompressionStats compression() const { return allreduce_.compression(); }
 
  private:
+  /// The workers of a round in which others are missing, and how they reduce. It belongs to a
+  /// generation of the group.
+  struct Part {
+    Part(Group members, const Allreduce::Options& options);
+    Group group;
+    Allreduce allreduce;
+    std::unique_ptr<RoundReduction> reduction;
+  };
+  /// The workers of a round.
+  struct Members {
+    Group& group;
+    RoundReduction& reduction;
+    bool all = true;  ///< every worker
+  };
+
+  Members members_of(Round round);
   double weight_of(std::uint64_t samples) const;
   Result average_once(Round round, const StepInfo& info, const SyncValues& values);
-  Result average_with_recovery(Round round, const StepInfo& info, const SyncValues& values);
-  RoundInfo begin_round(Round round, const StepInfo& mine);
-  Duration reduce(const RoundInfo& round_info, const StepInfo& mine, const SyncValues& values);
+  Result average_with_recovery(Round round, const StepInfo& info, const SyncValues& values,
+                               std::uint32_t period);
+  RoundInfo begin_round(const Members& members, Round round, const StepInfo& mine);
+  Duration reduce(const Members& members, const RoundInfo& round_info, const SyncValues& values);
+  Newest hand_over_newest(const Members& members, const RoundInfo& round_info,
+                          const SyncValues& values);
+  Result finished_by_another(const Recovery::Finished& finished);
+  void complete(const RoundInfo& round_info);
 
   Group& group_;
   Options options_;
@@ -128,8 +163,11 @@ class Averaging {
   std::optional<Group> bucket_group_;
   Allreduce allreduce_;
   BufferMean buffers_of_all_;
+  std::optional<RoundBook> book_;  ///< with `Options::periods`
   std::optional<Recovery> recovery_;
   std::uint64_t samples_done_ = 0;  ///< of all workers
+  std::uint32_t parts_in_ = 0;      ///< the generation of `parts_`
+  std::map<std::vector<Rank>, Part> parts_;
   /// Reduces the model's values. Last: its task ends before the objects that it uses.
   std::unique_ptr<RoundReduction> reduction_;
 };
@@ -169,7 +207,7 @@ class BackgroundAveraging {
   ~BackgroundAveraging() = default;
 
   /// Begins a round. No other round is under way. The task borrows the values until `take`.
-  void begin(Round round, const StepInfo& info, const SyncValues& values);
+  void begin(Round round, const StepInfo& info, const SyncValues& values, std::uint32_t period = 1);
 
   bool under_way() const { return task_ != nullptr; }
   /// True if `take` would return at once.

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -48,6 +50,47 @@ void warm_up(SchemeDefaults& defaults) {
   }
 }
 
+constexpr std::uint32_t usual_max_period = 64;
+
+/// Why every worker has to be in every round; empty: none need.
+std::string_view reason_for_full_rounds(const SchemeDefaults& defaults) {
+  const OptionValues& options = defaults.options;
+  const Aggregate aggregate = options[option::aggregate];
+  if (options[option::pacing] == PaceRule::paper) {
+    return "--pacing timed, whose rounds have a length";
+  }
+  if (!overlaps(options)) {
+    return "--overlap on, because no worker can wait for one that computes several rounds";
+  }
+  if (aggregate.by_server || (aggregate.reducer && aggregate.reducer->transport == "mpi")) {
+    return "another --aggregate: a server, or the allreduce of MPI, takes the values of all "
+           "workers";
+  }
+  if (defaults.compresses) {
+    return "no --compress, whose errors are made good in the next round";
+  }
+  if (options[option::drift_correction] == DriftCorrection::scaffold || defaults.skewed) {
+    return "a split of the data that is iid, without drift correction";
+  }
+  return {};
+}
+
+/// Errors: ConfigError.
+void resolve_max_period(SchemeDefaults& defaults) {
+  OptionValues& options = defaults.options;
+  const std::string_view reason = reason_for_full_rounds(defaults);
+  if (!options[option::max_period]) {
+    options.set(option::max_period, reason.empty() ? usual_max_period : 1U);
+  }
+  const std::uint32_t period = *options[option::max_period];
+  if (!std::has_single_bit(period)) {
+    throw ConfigError(fmt::format("--max-period {}: expected a power of two", period));
+  }
+  if (period > 1 && !reason.empty()) {
+    throw ConfigError(fmt::format("--max-period {} needs {}", period, reason));
+  }
+}
+
 void resolve_esync(SchemeDefaults& defaults) {
   warm_up(defaults);
   OptionValues& options = defaults.options;
@@ -56,6 +99,7 @@ void resolve_esync(SchemeDefaults& defaults) {
   }
   move_momentum_outside(defaults);
   resolve_rounds(defaults, OuterOptimizer::sgd);
+  resolve_max_period(defaults);
 }
 
 /// A timed round may have time for only a part of a mini-batch.
@@ -66,6 +110,7 @@ std::uint32_t least_step(const OptionValues& options, std::uint32_t batch_size) 
 void pace(const OptionValues& options, Pacer::Options& pacer) {
   pacer.rule = options[option::pacing];
   pacer.overlap = overlaps(options);
+  pacer.longest_period = options[option::max_period].value_or(1);
   if (const auto seconds = options[option::round_time]) {
     pacer.round_time = from_seconds(*seconds);
   }
@@ -85,7 +130,9 @@ std::unique_ptr<Scheme> make_esync(const SchemeContext& context) {
                           .done = context.done.value,
                           .rule = context.options[option::pacing],
                           .samples_to_do = context.averaging.samples_to_do});
-  return make_local_rounds(context, std::move(schedule), overlaps(context.options));
+  SchemeContext rounds = context;
+  rounds.averaging.periods = context.options[option::max_period].value_or(1) > 1;
+  return make_local_rounds(rounds, std::move(schedule), overlaps(context.options));
 }
 
 }  // namespace
@@ -93,19 +140,37 @@ std::unique_ptr<Scheme> make_esync(const SchemeContext& context) {
 bool PacedSchedule::due_after(const LocalStep& step) {
   ++steps_;
   const bool due = is_due();
+  if (due) {
+    const std::uint32_t wanted = std::max(1U, pacer_.order().period);
+    period_ = adopted_period(round_, first_round_, wanted);
+  }
   pacer_.report({.round = round_,
                  .steps = steps_,
                  .samples = step.samples,
                  .took = step.took,
                  .synchronizes = due,
+                 .period = due ? period_ : 1,
                  .communicated = step.communicated,
                  .samples_to_do = samples_to_do_});
   if (due) {
-    ++round_;
+    round_ += period_;
     steps_ = 0;
+    called_early_ = false;
     first_.sync_after.reset();  // holds only for the first round
   }
   return due;
+}
+
+void PacedSchedule::call(std::uint64_t round) {
+  const bool early = round < round_;
+  restart(round);
+  called_early_ = early;
+}
+
+void PacedSchedule::restart(std::uint64_t round) {
+  round_ = round;
+  first_round_ = round;
+  called_early_ = false;
 }
 
 std::uint32_t PacedSchedule::step_samples() const {
@@ -140,6 +205,9 @@ void PacedSchedule::load(const OptimizerState& state) {
 }
 
 bool PacedSchedule::is_due() const {
+  if (called_early_) {
+    return true;
+  }
   const PaceOrder order = pacer_.order();
   if (order.round == round_ && order.sync_after > 0) {
     return steps_ >= order.sync_after;
@@ -158,8 +226,8 @@ const SchemeSpec& esync_scheme() {
       .options = {spec_of(option::aggregate), spec_of(option::outer_optimizer),
                   spec_of(option::outer_momentum), spec_of(option::drift_correction),
                   spec_of(option::local_rate), spec_of(option::global_lr), spec_of(option::pacing),
-                  spec_of(option::round_time), spec_of(option::pacing_margin),
-                  spec_of(option::overlap)},
+                  spec_of(option::round_time), spec_of(option::max_period),
+                  spec_of(option::pacing_margin), spec_of(option::overlap)},
       .adapt = adapt_esync,
       .check = check_rounds,
       .resolve = resolve_esync,

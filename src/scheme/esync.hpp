@@ -40,12 +40,16 @@ class PacedSchedule : public SyncSchedule {
         batch_size_(options.batch_size),
         rule_(options.rule),
         samples_to_do_(options.samples_to_do),
-        round_(options.done + 1) {}
+        round_(options.done + 1),
+        first_round_(round_) {}
 
   bool due_after(const LocalStep& step) override;
   std::uint32_t step_samples() const override;
   double rate_factor(std::uint32_t samples) const override;
   bool ends_with_the_job() const override { return rule_ == PaceRule::timed; }
+  std::uint32_t period() const override { return period_; }
+  void call(std::uint64_t round) override;
+  void restart(std::uint64_t round) override;
   OptimizerState state() const override;
   void load(const OptimizerState& state) override;
 
@@ -58,8 +62,11 @@ class PacedSchedule : public SyncSchedule {
   std::uint32_t batch_size_;
   PaceRule rule_;
   std::uint64_t samples_to_do_;
-  std::uint64_t round_;
-  std::uint64_t steps_ = 0;  ///< of this round
+  std::uint64_t round_;        ///< of the next synchronization
+  std::uint64_t first_round_;  ///< begins rounds of any period
+  std::uint32_t period_ = 1;   ///< from the last synchronization to the next
+  std::uint64_t steps_ = 0;    ///< since the last synchronization
+  bool called_early_ = false;  ///< all others synchronize in `round_`, before this worker expected
 };
 
 namespace option {
@@ -80,6 +87,18 @@ inline constexpr Option<std::optional<double>> round_time{
     .when_unset = "auto: the shortest whose allreduce takes 5 % of it",
     .has_effect = [](const OptionValues& values) { return values[pacing] == PaceRule::timed; },
     .needs = " and --pacing timed"};
+
+inline constexpr Option<std::optional<std::uint32_t>> max_period{
+    .name = "max-period",
+    .group = option_group::synchronization,
+    .value = "N",
+    .help =
+        "esync: a slow worker synchronizes in every p-th round, p a power of two and at most N; 1: "
+        "every worker in every round",
+    .limits = {.least = 1, .most = 1024},
+    .when_unset =
+        "64; 1 with --pacing paper, --overlap off, --compress, --aggregate server or mpi, or a "
+        "split other than iid"};
 
 inline constexpr Option<std::optional<double>> pacing_margin{
     .name = "pacing-margin",

@@ -33,6 +33,37 @@ void replace(std::span<float> values, std::span<const float> before, std::span<c
   add(values, after);
 }
 
+std::vector<std::byte> packed_state(const UpdateRule& rule) {
+  const OptimizerState state = rule.state();
+  std::vector<std::byte> bytes;
+  const auto append = [&](std::span<const std::byte> more) {
+    bytes.insert(bytes.end(), more.begin(), more.end());
+  };
+  for (const auto& [name, slot] : state.slots) {
+    append(std::as_bytes(std::span(slot)));
+  }
+  for (const auto& [name, count] : state.counters) {
+    append(std::as_bytes(std::span(&count, 1)));
+  }
+  return bytes;
+}
+
+/// Loads the state of a rule of the same kind and length.
+void load_packed(UpdateRule& rule, std::span<const std::byte> packed) {
+  OptimizerState state = rule.state();
+  const auto take = [&](std::span<std::byte> into) {
+    std::ranges::copy(packed.first(into.size()), into.begin());
+    packed = packed.subspan(into.size());
+  };
+  for (auto& [name, slot] : state.slots) {
+    take(std::as_writable_bytes(std::span(slot)));
+  }
+  for (auto& [name, count] : state.counters) {
+    take(std::as_writable_bytes(std::span(&count, 1)));
+  }
+  rule.load(state);
+}
+
 std::int64_t counter(const OptimizerState& state, const std::string& name) {
   const auto found = state.counters.find(name);
   if (found == state.counters.end()) {
@@ -103,7 +134,7 @@ Outcome LocalRounds::after_backward(Replica& replica, const StepFacts& facts) {
   }
   if (due && !blocks()) {
     const StepInfo info = contribute(replica, outcome.spent);
-    background_.begin(round_, info, sync_values());
+    background_.begin(round_, info, sync_values(), period_);
   } else if (due) {
     SyncRound sync_round = synchronize_now(replica, outcome.spent);
     if (outcome.sync_round) {
@@ -212,7 +243,8 @@ StepInfo LocalRounds::contribute(Replica& replica, Spent& spent) {
   if (options_.averaging.weights == Weights::data) {
     pending_.progress = progress;
   }
-  ++round_.value;
+  round_.value += std::exchange(period_, sync_schedule_->period());
+  requested_ = pending_.requests;
   contribution_ = {.steps = std::exchange(pending_steps_, 0), .samples = pending_.samples};
   contributing_ = clock_.now() - begun;
   spent.communicate += contributing_;
@@ -236,7 +268,9 @@ void LocalRounds::move_model(bool moves, std::span<float> params) {
 SyncRound LocalRounds::apply_result(const Averaging::Result& result, Replica& replica,
                                     Spent& spent) {
   const TimePoint begun = clock_.now();
-  const bool moves = result.round_info.sync_round.samples > 0;  // else not even a momentum moves it
+  take_newest(result.newest);
+  const bool moves =  // else not even a momentum moves it
+      result.newest != Averaging::Newest::unknown && result.round_info.sync_round.samples > 0;
   if (moves) {
     global_buffers_ = mean_buffers_;
     if (control_) {
@@ -251,14 +285,56 @@ SyncRound LocalRounds::apply_result(const Averaging::Result& result, Replica& re
   spent.communicate += applied;
   communicated_ = contributing_ + result.communicated + applied;
   SyncRound sync_round = result.round_info.sync_round;
+  if (sync_round.agreed.stop || sync_round.agreed.checkpoint) {
+    all_continue_after(sync_round.round);
+  }
+  // In a round without some of the workers nothing is agreed: it is requested again.
+  pending_.requests.stop |= requested_.stop && !sync_round.agreed.stop;
+  pending_.requests.checkpoint |= requested_.checkpoint && !sync_round.agreed.checkpoint;
   sync_round.own_since = pending_.samples;
   sync_round.own = contribution_;
   return sync_round;
 }
 
+/// The values of a round. A worker that may have missed some receives the newest model apart from
+/// its own, which is evaluated meanwhile.
+SyncValues LocalRounds::sync_values() {
+  SyncValues values{.model = mean_.all(), .buffers = mean_buffers_, .control = mean_control_};
+  if (options_.averaging.periods) {
+    newest_.resize(global_.size());
+    newest_state_ = packed_state(*outer_);
+    values.newest = {.own = global_, .received = newest_, .state = newest_state_};
+  }
+  return values;
+}
+
+/// Where the newest model is unknown, the replica goes on from what it has, and its next change
+/// counts from its last contribution, which is in the mean.
+void LocalRounds::take_newest(Averaging::Newest newest) {
+  if (newest == Averaging::Newest::received) {
+    std::ranges::copy(newest_, global_.begin());
+    load_packed(*outer_, newest_state_);
+  } else if (newest == Averaging::Newest::unknown) {
+    global_ = contributed_;
+    global_buffers_ = contributed_buffers_;
+  }
+}
+
+void LocalRounds::all_continue_after(Round round) {
+  round_ = round;
+  period_ = 1;
+  sync_schedule_->call(round.value + 1);
+}
+
+void LocalRounds::restart() {
+  period_ = 1;
+  sync_schedule_->restart(round_.value + 1);
+  averaging_.restart();
+}
+
 SyncRound LocalRounds::synchronize_now(Replica& replica, Spent& spent) {
   const StepInfo info = contribute(replica, spent);
-  const Averaging::Result result = averaging_.synchronize(round_, info, sync_values());
+  const Averaging::Result result = averaging_.synchronize(round_, info, sync_values(), period_);
   spent.communicate += result.communicated;
   spent.wait += result.round_info.waited;
   return apply_result(result, replica, spent);

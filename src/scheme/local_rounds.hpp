@@ -41,6 +41,14 @@ class SyncSchedule {
   virtual double rate_factor(std::uint32_t /*samples*/) const { return 1; }
   /// True if a round ends as soon as the samples of the job are done.
   virtual bool ends_with_the_job() const { return false; }
+  /// After `due_after` was true: in how many rounds the replica synchronizes next. The period of a
+  /// slow worker is above 1 where its schedule allows that (`RoundBook`).
+  virtual std::uint32_t period() const { return 1; }
+  /// All workers synchronize next in `round`, which begins rounds of any period; a worker that
+  /// expected to do so later, after its next step.
+  virtual void call(std::uint64_t /*round*/) {}
+  /// All workers begin again, in `round`.
+  virtual void restart(std::uint64_t /*round*/) {}
   /// The state of this worker's schedule after a round, for a checkpoint; may be empty.
   virtual OptimizerState state() const { return {}; }
   virtual void load(const OptimizerState& /*state*/) {}
@@ -139,6 +147,10 @@ class LocalProgress {
 /// The state of the replica's own optimizer lives on across rounds. Buffers are averaged with the
 /// same weights.
 ///
+/// A slow worker may take part in every p-th round only (`SyncSchedule::period`). Its Δ_i is then
+/// its change since its last round t − p, n_i / N its share of the samples of all since then, and
+/// it continues from w_{t+1}, which another worker gives it (`Averaging::Newest`).
+///
 /// With overlap a replica trains on while its contribution is reduced. When the result arrives, w_i
 /// becomes w_{t+1} + (w_i − the parameters that it contributed): the replica keeps its local
 /// progress since then, which is part of the next Δ_i. The global model, which is evaluated and
@@ -177,7 +189,7 @@ class LocalRounds : public AveragingScheme, public HasRounds {
   std::map<std::string, OptimizerState> worker_states() const override;
   void load_worker_states(const std::map<std::string, OptimizerState>& states) override;
   void agree_after_failures() override { averaging_.agree_after_failures(); }
-  void restart() override { averaging_.restart(); }
+  void restart() override;
   /// Resets the outer optimizer: its momentum belongs to the former model.
   void take_replica(Replica& replica, const AllWorkers& workers) override;
 
@@ -192,20 +204,22 @@ class LocalRounds : public AveragingScheme, public HasRounds {
   SyncRound apply_result(const Averaging::Result& result, Replica& replica, Spent& spent);
   SyncRound synchronize_now(Replica& replica, Spent& spent);
   SyncRound finish_background(Replica& replica, Spent& spent);
-  SyncValues sync_values() {
-    return {.model = mean_.all(), .buffers = mean_buffers_, .control = mean_control_};
-  }
+  SyncValues sync_values();
+  void take_newest(Averaging::Newest newest);
+  void all_continue_after(Round round);
 
   const Clock& clock_;
   std::unique_ptr<SyncSchedule> sync_schedule_;
   Options options_;
   std::unique_ptr<UpdateRule> outer_;
-  Round round_;
+  Round round_;                      ///< of the last contribution
+  std::uint32_t period_ = 1;         ///< from that round to the one of the next contribution
   bool last_round_ = false;          ///< the workers agreed on the end
   bool drains_ = false;              ///< the workers agreed on a checkpoint after the next round
   StepInfo pending_;                 ///< this replica's next step info
   std::uint64_t pending_steps_ = 0;  ///< steps since the last contribution
   OwnContribution contribution_{};   ///< to the last round
+  StepRequests requested_{};         ///< with it
   double step_factor_ = 1;           ///< factor on the rate of the step under way
   Duration contributing_{};          ///< of the last contribution
   Duration communicated_{};
@@ -217,9 +231,11 @@ class LocalRounds : public AveragingScheme, public HasRounds {
   std::vector<float> global_buffers_;       ///< buffers of the global model
   std::vector<float> contributed_;          ///< the replica's parameters at its last contribution
   std::vector<float> contributed_buffers_;  ///< the replica's buffers at its last contribution
-  SharedValues mean_;                ///< Δ_i, then their mean; borrowed by the round under way
-  std::vector<float> mean_buffers_;  ///< the contributed buffers, then their mean; borrowed
-  std::vector<float> mean_control_;  ///< c_i, then c; borrowed; empty without drift correction
+  SharedValues mean_;                    ///< Δ_i, then their mean; borrowed by the round under way
+  std::vector<float> mean_buffers_;      ///< the contributed buffers, then their mean; borrowed
+  std::vector<float> mean_control_;      ///< c_i, then c; borrowed; empty without drift correction
+  std::vector<float> newest_;            ///< w_t of a worker that has missed rounds; borrowed
+  std::vector<std::byte> newest_state_;  ///< of the outer optimizer; borrowed
 
   BackgroundAveraging background_;  ///< last: it ends before the objects that it uses
 };

@@ -45,8 +45,11 @@ SyncRound unpack(const SyncRoundBytes& bytes) {
 
 }  // namespace
 
-Recovery::Recovery(Group& group)
-    : group_(group), failures_(*group.failures()), rounds_({.floor = Duration::zero()}) {}
+Recovery::Recovery(Group& group, std::size_t notes)
+    : group_(group),
+      failures_(*group.failures()),
+      finished_{.sync_round = {}, .note = std::vector<std::byte>(notes)},
+      rounds_({.floor = Duration::zero()}) {}
 
 bool Recovery::run_or_regroup(const std::function<void()>& work) {
   std::exception_ptr error;
@@ -79,48 +82,50 @@ void Recovery::begin(Round round, std::size_t tensors, const SyncValues& values)
   copy(values, contributed_);
 }
 
-std::optional<SyncRound> Recovery::agree(const SyncValues& values) {
+std::optional<Recovery::Finished> Recovery::agree(const SyncValues& values) {
   copy(contributed_, values);
   if (agreed_generation_ == group_.generation()) {
     return std::nullopt;
   }
-  const std::vector<Round> wanted = gather_wanted_rounds();
-  const auto latest = std::max_element(wanted.begin(), wanted.end());
-  const Rank owner{static_cast<std::uint32_t>(latest - wanted.begin())};
+  const std::vector<Stand> stands = gather_stands();
+  const auto latest = std::ranges::max_element(stands, {}, &Stand::has);
+  const auto lacks = [&](const Stand& stand) { return stand.wanted <= latest->has; };
+  const Rank owner{static_cast<std::uint32_t>(latest - stands.begin())};
   const bool owns = owner == group_.rank();
-  std::optional<SyncRound> sync_round;
-  if (wanted_ < *latest) {
-    sync_round = receive_result(owner, values);
+  std::optional<Finished> finished;
+  if (lacks(stands[group_.rank().value])) {
+    finished = receive_result(owner, values);
   }
   for (std::uint32_t rank = 0; owns && rank < group_.size(); ++rank) {
-    if (wanted[rank] < *latest) {
+    if (lacks(stands[rank])) {
       send_result(group_.node(Rank{rank}));
     }
   }
   agreed_generation_ = group_.generation();
-  return sync_round;
+  return finished;
 }
 
-std::vector<Round> Recovery::gather_wanted_rounds() {
-  static_assert(std::is_trivially_copyable_v<Round>);
-  std::vector<Round> wanted(group_.size());
-  allgather(group_, std::as_bytes(std::span(&wanted_, 1)),
-            std::as_writable_bytes(std::span(wanted)));
-  return wanted;
+std::vector<Recovery::Stand> Recovery::gather_stands() {
+  static_assert(std::is_trivially_copyable_v<Stand>);
+  const Stand mine{.wanted = wanted_, .has = finished_.sync_round.round};
+  std::vector<Stand> stands(group_.size());
+  allgather(group_, std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(stands)));
+  return stands;
 }
 
 void Recovery::send_result(NodeId to) {
-  const SyncRoundBytes sync_round = pack(result_round_);
+  const SyncRoundBytes sync_round = pack(finished_.sync_round);
   const Tag tag = group_.tag(tags::handover);
   Transport& transport = group_.transport();
   send(transport, to, tag, sync_round, group_.deadline());
-  send(transport, to, tag, result_round_.gradients.packed(), group_.deadline());
+  send(transport, to, tag, finished_.sync_round.gradients.packed(), group_.deadline());
+  send(transport, to, tag, finished_.note, group_.deadline());
   send(transport, to, tag, std::as_bytes(std::span(result_.model)), group_.deadline());
   send(transport, to, tag, std::as_bytes(std::span(result_.buffers)), group_.deadline());
   send(transport, to, tag, std::as_bytes(std::span(result_.control)), group_.deadline());
 }
 
-SyncRound Recovery::receive_result(Rank from, const SyncValues& values) {
+Recovery::Finished Recovery::receive_result(Rank from, const SyncValues& values) {
   SyncRoundBytes bytes{};
   std::vector<std::byte> gradients(GradientSet::packed_bytes(tensors_));
   const auto receive = [&](std::span<std::byte> into) {
@@ -130,15 +135,17 @@ SyncRound Recovery::receive_result(Rank from, const SyncValues& values) {
   };
   receive(bytes);
   receive(gradients);
+  std::vector<std::byte> note(finished_.note.size());
+  receive(note);
   receive(values.model.bytes());
   receive(std::as_writable_bytes(values.buffers));
   receive(std::as_writable_bytes(values.control));
   SyncRound sync_round = unpack(bytes);
   sync_round.gradients = GradientSet(tensors_, gradients);
-  return sync_round;
+  return {.sync_round = sync_round, .note = std::move(note)};
 }
 
-void Recovery::keep(const SyncRound& sync_round, const SyncValues& values) {
+void Recovery::keep(const Finished& finished, const SyncValues& values, std::uint32_t period) {
   const TimePoint now = group_.world().now();
   if (ended_) {
     rounds_.observed(now - *ended_);
@@ -146,8 +153,8 @@ void Recovery::keep(const SyncRound& sync_round, const SyncValues& values) {
   ended_ = now;
   group_.waits().allow(rounds_.limit());
   copy(values, result_);
-  result_round_ = sync_round;
-  ++wanted_.value;
+  finished_ = finished;
+  wanted_ = Round{finished.sync_round.round.value + period};
 }
 
 void Recovery::agree_after_failures() {

@@ -19,7 +19,8 @@ namespace syncopate {
 /// A round r that breaks may be complete on some workers and not on others. The remaining workers
 /// form a new generation of the group, and first agree which round each of them wants: r where the
 /// round broke, r + 1 where it was complete. They cannot differ by more than one, since the step
-/// infos of r + 1 come only from workers that have completed r. A worker that completed r has a
+/// infos of r + 1 come only from workers that have completed r; one that misses r wants a later
+/// round, and has an earlier result (`RoundBook`). A worker that completed r has a
 /// result with the contributions of all, including the failed worker's; of these workers the one
 /// with the lowest rank sends the result to those that want r. If no worker has it, all run r
 /// again, and the failed worker's steps since r − 1 are lost. After a further failure they agree
@@ -34,7 +35,14 @@ namespace syncopate {
 class Recovery {
  public:
   /// `group` listens for failures, and outlives this.
-  explicit Recovery(Group& group);
+  /// `notes`: the bytes of the note that a result has.
+  explicit Recovery(Group& group, std::size_t notes = 0);
+
+  /// The result of a round, without its values.
+  struct Finished {
+    SyncRound sync_round;
+    std::vector<std::byte> note;
+  };
 
   /// Runs `work`, which uses the group, once. Returns false if it broke because a member failed;
   /// the next call runs in the group of the remaining workers.
@@ -48,9 +56,12 @@ class Recovery {
   /// Called before each attempt at the round. Returns the round if another worker has completed it;
   /// `values` are then its result. Otherwise `values` are restored to the contribution.
   /// Errors: PeerLost, RanksMissing, TimedOut, ViewChanged.
-  std::optional<SyncRound> agree(const SyncValues& values);
-  /// Called when the round is complete: keeps a copy of its result `values`.
-  void keep(const SyncRound& sync_round, const SyncValues& values);
+  std::optional<Finished> agree(const SyncValues& values);
+  /// Called when the round is complete: keeps a copy of its result `values`. `period`: this worker
+  /// takes part next that many rounds later.
+  void keep(const Finished& finished, const SyncValues& values, std::uint32_t period = 1);
+  /// The limit of a wait for workers that train in a round.
+  Duration limit() const { return rounds_.limit(); }
 
   /// Called between two rounds: after a failure, helps workers whose round broke to complete it.
   /// Errors: as `run_or_regroup`.
@@ -67,11 +78,17 @@ class Recovery {
     std::vector<float> control;
   };
 
+  /// What a worker sends to the others after a failure.
+  struct Stand {
+    Round wanted{};  ///< the round under way, or its next
+    Round has{};     ///< the last round whose result it has
+  };
+
   static void copy(const SyncValues& from, Copies& to);
   static void copy(const Copies& from, const SyncValues& to);
-  std::vector<Round> gather_wanted_rounds();
+  std::vector<Stand> gather_stands();
   void send_result(NodeId to);
-  SyncRound receive_result(Rank from, const SyncValues& values);
+  Finished receive_result(Rank from, const SyncValues& values);
   void await_regroup(const std::exception_ptr& error);
 
   Group& group_;
@@ -81,7 +98,7 @@ class Recovery {
   std::uint32_t agreed_generation_ = 0;  ///< the last generation that agreed
   Copies contributed_;                   ///< to the round under way
   Copies result_;                        ///< of the previous round
-  SyncRound result_round_{};             ///< the previous round
+  Finished finished_{};                  ///< the previous round
   std::optional<TimePoint> ended_;       ///< the last round
   AdaptiveLimit rounds_;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,15 @@
 
 namespace syncopate {
 
+/// The model of all before a round, and the state of the optimizer that moves it: of one length on
+/// all workers. A worker that has missed no round sends `own` and `state`; one that has missed
+/// rounds receives into `received` and `state`.
+struct NewestModel {
+  std::span<float> own = {};
+  std::span<float> received = {};
+  std::span<std::byte> state = {};
+};
+
 /// The values that a worker contributes to a synchronization round. The mean over all workers
 /// replaces them.
 struct SyncValues {
@@ -19,6 +29,8 @@ struct SyncValues {
   std::span<float> buffers;  ///< always by an allreduce: they are few, and no server keeps them
   /// Control variates, as long as the parameters, or empty; always by an allreduce, uncompressed.
   std::span<float> control = {};
+  /// What a worker that has missed rounds gets from one that has not; empty where none misses any.
+  NewestModel newest = {};
 };
 
 /// A worker's part in a round in which some worker has samples.

@@ -96,6 +96,7 @@ struct SchemeDefaults {
   bool has_momentum = false;  ///< of the workers' optimizer
   double momentum = 0;        ///< of the workers' optimizer
   bool skewed = false;        ///< the workers' parts of the data differ
+  bool compresses = false;    ///< a codec makes what they send smaller
   double epochs = 0;          ///< of the job
   std::optional<double>& warm_up;
   /// An empty function leaves learning rates open.

@@ -15,17 +15,38 @@ namespace {
 /// Wire format of a step info: u64 samples, f64 loss sum, i64 pause in ns, 5 flags (stop, evaluate,
 /// checkpoint, ready, has buffers), 3 zeros, i64 duration in ns, f64 weight, f64 progress, f64
 /// learning rate, u32 checksum of settings, u32 number and u32 name of a place, then a bit for each
-/// tensor that may be without a gradient.
+/// tensor that may be without a gradient; where workers miss rounds, u32 period, u64 last round,
+/// u64 samples, f64 loss sum and i64 pauses in ns until then.
 constexpr std::size_t fixed_bytes = 76;
+constexpr std::size_t attendance_bytes = 36;
 
 std::size_t bytes_of(const StepInfo& info) {
-  return fixed_bytes + GradientSet::packed_bytes(info.gradients.tensors());
+  return fixed_bytes + GradientSet::packed_bytes(info.gradients.tensors()) +
+         (info.attendance ? attendance_bytes : 0);
+}
+
+void pack(const Attendance& attendance, ByteWriter& into) {
+  into.put(attendance.period)
+      .put(attendance.last)
+      .put(attendance.samples)
+      .put(attendance.loss_sum)
+      .put(std::int64_t{attendance.paused.count()});
+}
+
+Attendance attendance_in(ByteReader& reader) {
+  Attendance attendance;
+  attendance.period = reader.take<std::uint32_t>();
+  attendance.last = reader.take<std::uint64_t>();
+  attendance.samples = reader.take<std::uint64_t>();
+  attendance.loss_sum = reader.take<double>();
+  attendance.paused = Duration(reader.take<std::int64_t>());
+  return attendance;
 }
 
 std::vector<std::byte> pack(const StepInfo& info) {
   std::vector<std::byte> bytes(bytes_of(info));
-  ByteWriter(bytes)
-      .put(info.samples)
+  ByteWriter writer(bytes);
+  writer.put(info.samples)
       .put(info.loss_sum)
       .put(std::int64_t{info.paused.count()})
       .put(info.requests.stop)
@@ -42,10 +63,14 @@ std::vector<std::byte> pack(const StepInfo& info) {
       .put(info.requests.place.number)
       .put(info.requests.place.name)
       .put_bytes(info.gradients.packed());
+  if (info.attendance) {
+    pack(*info.attendance, writer);
+  }
   return bytes;
 }
 
-StepInfo unpack(std::span<const std::byte> bytes, std::size_t tensors) {
+StepInfo unpack(std::span<const std::byte> bytes, const StepInfo& like) {
+  const std::size_t tensors = like.gradients.tensors();
   ByteReader reader(bytes);
   StepInfo info;
   info.samples = reader.take<std::uint64_t>();
@@ -64,7 +89,12 @@ StepInfo unpack(std::span<const std::byte> bytes, std::size_t tensors) {
   info.settings.checksum = reader.take<std::uint32_t>();
   info.requests.place.number = reader.take<std::uint32_t>();
   info.requests.place.name = reader.take<std::uint32_t>();
-  info.gradients = GradientSet(tensors, bytes.subspan(fixed_bytes));
+  info.gradients =
+      GradientSet(tensors, bytes.subspan(fixed_bytes, GradientSet::packed_bytes(tensors)));
+  if (like.attendance) {
+    ByteReader rest(bytes.last(attendance_bytes));
+    info.attendance = attendance_in(rest);
+  }
   return info;
 }
 
@@ -107,7 +137,7 @@ RoundInfo exchange_step_info(Group& group, const StepInfo& mine) {
   RoundInfo round_info;
   for (std::size_t rank = 0; rank < group.size(); ++rank) {
     const auto each = std::span(received).subspan(rank * bytes, bytes);
-    round_info.infos.push_back(unpack(each, mine.gradients.tensors()));
+    round_info.infos.push_back(unpack(each, mine));
   }
   round_info.sync_round = combine_step_infos(round_info.infos);
   round_info.sync_round.elsewhere = first_elsewhere(round_info.infos, mine);

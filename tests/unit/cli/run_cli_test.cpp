@@ -179,6 +179,7 @@ TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
         {"global-lr", {"--scheme", "esync"}},
         {"pacing", {"--scheme", "esync"}},
         {"round-time", {"--scheme", "esync"}},
+        {"max-period", {"--scheme", "esync"}},
         {"pacing-margin", {"--scheme", "esync", "--pacing", "paper"}},
         {"overlap", {"--scheme", "ssgd"}},
         {"batch-norm", {"--network", "resnet18-v1"}},
