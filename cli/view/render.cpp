@@ -111,7 +111,7 @@ std::string short_time(double seconds) {
 }
 
 /// "   7 × 64     30.0 ms  no time for another step": this round's steps, their size and time, and
-/// the reason of the last order to the worker.
+/// the reason of the last order to the worker, or how rarely it synchronizes.
 std::string pace_text(const events::Status::Worker& worker, const Layout& layout,
                       const Style& style) {
   if (!worker.pace) {
@@ -124,7 +124,9 @@ std::string pace_text(const events::Status::Worker& worker, const Layout& layout
     text += fmt::format("{:>10}", short_time(pace.step_seconds));
   }
   if (layout.shows_reason) {
-    text += "  " + (pace.overdue ? "overdue" : pace.reason);
+    const std::string usual =
+        pace.period > 1 ? fmt::format("one round in {}", pace.period) : pace.reason;
+    text += "  " + (pace.overdue ? "overdue" : usual);
   }
   return text;
 }

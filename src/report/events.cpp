@@ -40,6 +40,8 @@ std::optional<Status::Pace> pace_in(const Json& worker) {
   const Json& reason = found->at("reason");
   return Status::Pace{.step_seconds = number(*found, "step_seconds"),
                       .step_samples = found->at("step_samples"),
+                      .period = found->value("period", 1U),
+                      .round = found->value("round", std::uint64_t{0}),
                       .steps = found->at("steps"),
                       .meet_after = meet_after.is_null()
                                         ? std::nullopt

@@ -57,8 +57,10 @@ struct Status {
   struct Pace {
     double step_seconds = 0;  ///< estimated, of its next steps; 0: unknown
     std::uint32_t step_samples = 0;
-    std::uint64_t steps = 0;                       ///< in this round
-    std::optional<std::uint64_t> meet_after = {};  ///< steps of this round, once decided
+    std::uint32_t period = 1;                      ///< it synchronizes in one round of that many
+    std::uint64_t round = 0;                       ///< in which it synchronizes next; 0: unknown
+    std::uint64_t steps = 0;                       ///< since it synchronized last
+    std::optional<std::uint64_t> meet_after = {};  ///< of these steps, once decided
     std::string reason = {};                       ///< of the last decision, in words
     bool overdue = false;
   };

@@ -95,6 +95,7 @@ void JobTrace::decided(const Pace& pace) {
            {"round", pace.round},
            {"planned_steps", pace.sync_after ? Json(*pace.sync_after) : Json(nullptr)},
            {"step_samples", pace.step_samples},
+           {"period", pace.period},
            {"reason", words_for(pace.reason)}});
 }
 

@@ -27,6 +27,8 @@ constexpr Duration status_every = std::chrono::milliseconds(200);
 Json to_json(const PacerState::Worker& worker) {
   return {{"step_seconds", worker.step_seconds},
           {"step_samples", worker.step_samples},
+          {"period", worker.period},
+          {"round", worker.round},
           {"steps", worker.steps},
           {"meet_after", worker.sync_after ? Json(*worker.sync_after) : Json(nullptr)},
           {"reason", worker.reason ? Json(words_for(*worker.reason)) : Json(nullptr)},

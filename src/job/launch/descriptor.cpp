@@ -12,10 +12,11 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <random>
+#include <string>
 #include <utility>
 
 #include "base/errors.hpp"
+#include "base/random.hpp"
 
 namespace syncopate {
 namespace {
@@ -72,14 +73,13 @@ std::uint16_t port_for_another() {
   constexpr std::uint16_t first = 10'000;
   constexpr std::uint16_t last = 32'767;  // from the next one on the system gives ports by itself
   constexpr int attempts = 100;
-  std::random_device device;
-  std::uniform_int_distribution<std::uint16_t> ports(first, last);
+  Random random(std::hash<std::string>{}(unguessable_token()));
   for (int attempt = 0; attempt < attempts; ++attempt) {
     const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_ANY);
-    address.sin_port = htons(ports(device));
+    address.sin_port = htons(static_cast<std::uint16_t>(first + random.below(last - first + 1)));
     if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
       return ntohs(address.sin_port);
     }
