@@ -177,8 +177,8 @@ void add_loop_options(CLI::App& app) {
 void add_data_options(CLI::App& app) {
   const auto decides = [](std::string_view name) {
     return name == "scheme" || name == "data" || name == "data-dir" || name == "workers" ||
-           name == "cluster" || name == "batch-size" || name == "seed" || name == "shares" ||
-           name == "image-size" || name.starts_with("split");
+           name == "cluster" || name == "batch-size" || name == "global-batch" || name == "seed" ||
+           name == "shares" || name == "image-size" || name.starts_with("split");
   };
   for (const Field& field : train_fields()) {
     if (decides(field.name)) {

@@ -80,8 +80,11 @@ CommonOptions common_of(const CLI::App& app) {
   }
   common.config.learning_rate.reset();
   if (const auto sizes = given(app, "--batch-sizes")) {
-    if (common.given.contains("batch-size")) {
-      throw ConfigError("--batch-sizes and --batch-size exclude each other; give one of them");
+    for (const char* const other : {"batch-size", "global-batch"}) {
+      if (common.given.contains(other)) {
+        throw ConfigError(
+            fmt::format("--batch-sizes and --{} exclude each other; give one of them", other));
+      }
     }
     common.batch_sizes = read_batch_sizes(*sizes);
   }
@@ -164,7 +167,8 @@ Command add_compare(CLI::App& root, const Handlers& handlers) {
   add_value(*app, "learning-rates", "LIST", "rates to try for each scheme [the scheme's default]")
       ->group(comparison_group);
   add_value(*app, "batch-sizes", "LIST",
-            "batch sizes to try for each scheme, with each rate [that of --batch-size]")
+            "batch sizes to try for each scheme, with each rate [that of --batch-size, or the part "
+            "of the usual global batch]")
       ->group(comparison_group);
   add_value(*app, "grid-in", "WORLD",
             "clock of the runs that try rates and sizes: virtual, real [virtual with a cluster "

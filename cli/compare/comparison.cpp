@@ -29,9 +29,7 @@ using Json = nlohmann::ordered_json;
 /// option that drops this contestant. Errors: ConfigError.
 Contestant accepted(Contestant one, std::size_t devices, const char* option) {
   try {
-    resolve_config(
-        one.config,
-        {.devices = static_cast<std::uint32_t>(devices), .usual_learning_rate = {}, .time = ""});
+    use_usual_global_batch(one, static_cast<std::uint32_t>(devices));
   } catch (const ConfigError& error) {
     throw ConfigError(
         fmt::format("{}: {}; {} leaves it out of the comparison", one.label, error.what(), option));

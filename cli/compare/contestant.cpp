@@ -102,12 +102,11 @@ Contestant read_contestant(std::string_view term, const CommonOptions& common) {
   if (const auto rate = std::exchange(contestant.config.learning_rate, std::nullopt)) {
     contestant.learning_rates = {*rate};
   }
-  if (given.contains("batch-size")) {
+  if (given.contains("batch-size") || given.contains("global-batch")) {
     contestant.batch_sizes.clear();
   }
   check_given(contestant.config, given);
-  resolve_config(contestant.config,
-                 {.devices = common.devices, .usual_learning_rate = {}, .time = ""});
+  use_usual_global_batch(contestant, common.devices);
   return contestant;
 }
 
@@ -177,6 +176,18 @@ std::vector<Contestant> read_contestants(std::string_view list, const CommonOpti
   return contestants;
 }
 
+void use_usual_global_batch(Contestant& contestant, std::optional<std::uint32_t> devices) {
+  TrainConfig& config = contestant.config;
+  const TrainConfig resolved =
+      resolve_config(config, {.devices = devices, .usual_learning_rate = {}, .time = ""});
+  const bool has_batch =
+      config.batch_size || resolved.global_batch || !contestant.batch_sizes.empty();
+  const std::uint32_t workers = resolved.workers;
+  if (!has_batch && averages_workers(resolved) && workers > 1) {
+    config.batch_size = usual_global_batch(workers, has_batch_norm(*resolved.network)) / workers;
+  }
+}
+
 std::vector<double> read_rates(std::string_view list) {
   return read_candidates<double>(list, "learning-rate",
                                  [](const TrainConfig& config) { return *config.learning_rate; });
@@ -184,7 +195,7 @@ std::vector<double> read_rates(std::string_view list) {
 
 std::vector<std::uint32_t> read_batch_sizes(std::string_view list) {
   return read_candidates<std::uint32_t>(
-      list, "batch-size", [](const TrainConfig& config) { return config.batch_size; });
+      list, "batch-size", [](const TrainConfig& config) { return *config.batch_size; });
 }
 
 std::vector<GridPoint> Contestant::grid() const {

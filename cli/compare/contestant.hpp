@@ -41,6 +41,11 @@ struct CommonOptions {
   std::optional<std::uint32_t> devices = {};  ///< of the cluster file
 };
 
+/// Gives a contestant that averages over its workers, and has no batch yet, its part of the usual
+/// global batch, which is the default of esync: all contestants then take steps of as many samples.
+/// Errors: ConfigError, for a configuration that `train` does not take.
+void use_usual_global_batch(Contestant& contestant, std::optional<std::uint32_t> devices);
+
 /// The common options for a baseline, which the user did not configure: without servers if the
 /// baseline's scheme has none.
 TrainConfig baseline_config(const TrainConfig& common);

@@ -1,8 +1,10 @@
 #include "cli/compare/forecast.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "scheme/scheme_spec.hpp"
+#include "spec/job_plan.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -19,8 +21,10 @@ struct Speeds {
 Speeds speeds_of(const TrainConfig& config, const ClusterFile& cluster) {
   Speeds speeds;
   double slowest = 0;
-  for (const DeviceProfile& device : cluster.devices) {
-    const double batch = device.batch_size.value_or(config.batch_size);
+  const std::vector<std::uint32_t> sizes = batch_sizes_of(config, &cluster);
+  for (std::size_t rank = 0; rank < cluster.devices.size(); ++rank) {
+    const DeviceProfile& device = cluster.devices[rank];
+    const double batch = sizes[rank];
     speeds.batch += batch;
     speeds.asynchronous += device.samples_per_second() / config.time_scale;
     slowest = std::max(slowest, batch / device.samples_per_second() * config.time_scale);

@@ -118,7 +118,10 @@ TrainConfig ComparisonPlan::config_of(const Run& run) const {
   TrainConfig config = contestant(run.contestant).config;
   config.seed = run.seed;
   config.learning_rate = run.point.learning_rate;
-  config.batch_size = run.point.batch_size.value_or(config.batch_size);
+  if (run.point.batch_size) {
+    config.batch_size = run.point.batch_size;
+    config.global_batch.reset();
+  }
   config.virtual_time = run.virtual_time;
   config.target_accuracy = until_target ? target : std::nullopt;
   config.run_dir.clear();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -88,6 +89,12 @@ struct SchemeJob {
   const OptionValues& options;
 };
 
+/// The samples of a step of all workers together, by default: 64, or 8 for each worker if that is
+/// more; 16 in a network with BatchNorm, whose statistics are noisy with fewer.
+constexpr std::uint32_t usual_global_batch(std::uint32_t workers, bool has_batch_norm) {
+  return std::max(64U, (has_batch_norm ? 16U : 8U) * workers);
+}
+
 /// A configuration in which a scheme sets options that the user left open.
 struct SchemeDefaults {
   std::uint32_t workers = 1;
@@ -99,6 +106,10 @@ struct SchemeDefaults {
   bool compresses = false;    ///< a codec makes what they send smaller
   double epochs = 0;          ///< of the job
   std::optional<double>& warm_up;
+  /// Of all workers; open if it is empty and `has_batch` is false.
+  std::optional<std::uint32_t>& global_batch;
+  bool has_batch = false;       ///< the user has given a batch of each worker
+  bool has_batch_norm = false;  ///< the network has layers whose statistics need samples
   /// An empty function leaves learning rates open.
   const std::function<double(Optimizer)>& usual_learning_rate;
 };

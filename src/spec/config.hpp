@@ -102,6 +102,9 @@ constexpr auto names_of(TraceDetail) {
 /// The epochs of a job whose programs' own loops decide when it ends: more than any job takes.
 inline constexpr double open_end = 1e9;
 
+/// Samples per worker and step by default.
+inline constexpr std::uint32_t usual_batch = 64;
+
 /// All settings that determine the computation of a training job. Written to a run's folder as
 /// `config.toml`, from which the same job runs again.
 struct TrainConfig {
@@ -127,7 +130,9 @@ struct TrainConfig {
   Precision precision = Precision::float32;
 
   // Optimization
-  std::uint32_t batch_size = 64;  ///< per worker and step
+  std::optional<std::uint32_t> batch_size;    ///< per worker and step; empty: `usual_batch`, or
+                                              ///< where there is a global batch
+  std::optional<std::uint32_t> global_batch;  ///< of all workers together, in parts by speed
   Optimizer optimizer = Optimizer::momentum;
   std::optional<double> learning_rate;  ///< empty until resolved: the optimizer's usual one
   double momentum = 0.9;

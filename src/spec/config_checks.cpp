@@ -41,6 +41,9 @@ void resolve_scheme(TrainConfig& config, const ConfigFacts& facts) {
                           .compresses = static_cast<bool>(config.compress),
                           .epochs = config.epochs,
                           .warm_up = config.warm_up,
+                          .global_batch = config.global_batch,
+                          .has_batch = config.batch_size.has_value(),
+                          .has_batch_norm = has_batch_norm(*config.network),
                           .usual_learning_rate = facts.usual_learning_rate};
   scheme.resolve(defaults);
 }
@@ -342,6 +345,11 @@ void check_shares(const TrainConfig& config) {
 
 void check_config(const TrainConfig& config) {
   check_counts(config);
+  if (config.batch_size && config.global_batch) {
+    throw ConfigError(fmt::format(
+        "batch size {} of each worker and global batch {} exclude each other; give one of them",
+        *config.batch_size, *config.global_batch));
+  }
   const SchemeSpec& scheme = scheme_named(config.scheme);
   if (scheme.check != nullptr) {
     scheme.check(scheme_job_of(config));
@@ -404,6 +412,9 @@ TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts) {
   resolve_split(config);
   resolve_learning_rate(config, facts);
   resolve_scheme(config, facts);
+  if (!config.global_batch) {
+    config.batch_size = config.batch_size.value_or(usual_batch);
+  }
   config.warm_up = config.warm_up.value_or(0);
   if (config.run_dir.empty()) {
     config.run_dir = std::filesystem::path("runs") /

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <span>
 
 #include "base/errors.hpp"
 #include "base/printable.hpp"
@@ -20,7 +21,35 @@ namespace {
 
 constexpr std::size_t letters_of_a_name = 60;
 
+/// Two samples have a variance, which BatchNorm needs.
+constexpr std::uint32_t least_part = 2;
+
+std::vector<std::uint32_t> parts_of(std::uint32_t global_batch, std::span<const double> speeds) {
+  const auto workers = static_cast<std::uint32_t>(speeds.size());
+  if (global_batch / least_part < workers) {
+    throw ConfigError(
+        fmt::format("global batch {}: expected at least {} samples for each of {} "
+                    "workers, {} in all",
+                    global_batch, least_part, workers, least_part * workers));
+  }
+  return divide(global_batch, speeds, least_part);
+}
+
 }  // namespace
+
+std::vector<std::uint32_t> batch_sizes_of(const TrainConfig& config, const ClusterFile* cluster) {
+  std::vector<double> speeds(cluster != nullptr ? cluster->devices.size() : config.workers, 1.0);
+  if (cluster != nullptr) {
+    std::ranges::transform(cluster->devices, speeds.begin(), &DeviceProfile::samples_per_second);
+  }
+  std::vector<std::uint32_t> sizes =
+      config.global_batch ? parts_of(*config.global_batch, speeds)
+                          : std::vector(speeds.size(), config.batch_size.value_or(usual_batch));
+  for (std::size_t rank = 0; cluster != nullptr && rank < sizes.size(); ++rank) {
+    sizes[rank] = cluster->devices[rank].batch_size.value_or(sizes[rank]);
+  }
+  return sizes;
+}
 
 Dataset load_data(const TrainConfig& config) {
   return load_dataset(config.data, config.data_dir, Which::both, config.image_size.value_or(0));
@@ -56,14 +85,6 @@ void JobPlan::check_step_times() const {
           longest));
     }
   }
-}
-
-std::vector<std::uint32_t> JobPlan::batch_sizes() const {
-  std::vector<std::uint32_t> sizes(config_.workers, config_.batch_size);
-  for (std::size_t rank = 0; cluster_ && rank < sizes.size(); ++rank) {
-    sizes[rank] = cluster_->devices[rank].batch_size.value_or(config_.batch_size);
-  }
-  return sizes;
 }
 
 Partition JobPlan::partition(const ImageSet& train) const {

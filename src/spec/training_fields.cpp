@@ -96,7 +96,17 @@ std::vector<Field> optimizer_fields() {
                                   .group = option_group::optimization,
                                   .value = "SAMPLES",
                                   .help = "samples per worker and step",
-                                  .limits = batch_sizes}),
+                                  .limits = batch_sizes,
+                                  .when_unset = "64; the part of a global batch with esync"}),
+      field(&Config::global_batch,
+            {.name = "global-batch",
+             .group = option_group::optimization,
+             .value = "SAMPLES",
+             .help = "samples of all workers together and a step, in place of --batch-size: parts "
+                     "by the speeds of a cluster file, else equal",
+             .limits = batch_sizes,
+             .when_unset = "with esync 64, or 8 for each worker if that is more; with BatchNorm "
+                           "16"}),
       field(&Config::optimizer, {.name = "optimizer",
                                  .group = option_group::optimization,
                                  .value = "NAME",

@@ -98,7 +98,8 @@ TEST(ComparisonPlanTest, ARunIsToldAllThatMakesItDiffer) {
 }
 
 TEST(AgreementTest, NamesWhatDiffers) {
-  const ComparisonPlan plan = small_plan();
+  ComparisonPlan plan = small_plan();
+  plan.common.batch_size = 64;
   const auto agreement = agreement_of(plan, "devices");
   EXPECT_EQ(difference(agreement, agreement), "");
   EXPECT_EQ(difference(agreement, agreement_of(plan, "others")),
