@@ -26,9 +26,10 @@ A scheme may have its own options, which override the common ones; a switch has 
 With several learning rates or batch sizes, each scheme first tries every pair of them, with the
 seed before the first one; these runs do not count. It then runs with its best pair. Evaluations
 recompute the statistics of BatchNorm, unless --batch-norm is given.
-The comparison includes two baselines: ssgd on all devices, and ssgd-fast, which uses only devices
-at least half as fast as the fastest one. With a cluster file, it also includes the upper bound: one
-device as fast as all together. Its report, with figures, is in the folder of --out.
+The comparison includes ssgd on all devices. With a cluster file it also includes ssgd-fast and
+esync-fast, which use only devices at least half as fast as the fastest one, and the upper bound:
+one device as fast as all together. With --prefixes each scheme also trains on the fastest device,
+on the two fastest, and so on. The report, with figures, is in the folder of --out.
 The same command continues an interrupted comparison. Further schemes, seeds and rates extend the
 comparison in the folder of --out.)";
 
@@ -122,7 +123,8 @@ std::vector<Contestant> contestants_of(const CLI::App& app, const CommonOptions&
                                  [&](const Contestant& one) { return one.label == baseline; });
   if (baselines && !there) {
     // The common options were checked with the user's own schemes.
-    contestants.push_back(read_contestants(baseline, {.config = baseline_config(common.config),
+    const TrainConfig config = baseline_config(common.config, baseline_scheme());
+    contestants.push_back(read_contestants(baseline, {.config = config,
                                                       .given = {},
                                                       .learning_rates = common.learning_rates,
                                                       .batch_sizes = common.batch_sizes,
@@ -144,6 +146,10 @@ CompareCommand compare_command_of(const CLI::App& app) {
     throw ConfigError("--until-target needs a --target-accuracy");
   }
   command.with_fast = baselines && !config.cluster.empty();
+  command.prefixes = app.count("--prefixes") > 0;
+  if (command.prefixes && (config.cluster.empty() || !config.target_accuracy)) {
+    throw ConfigError("--prefixes needs a --cluster and a --target-accuracy");
+  }
   command.with_limit = !config.cluster.empty() && app.count("--no-limit") == 0;
   const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
   command.jobs = count_of(app, "--jobs", std::max(1U, cores / config.threads));
@@ -177,7 +183,13 @@ Command add_compare(CLI::App& root, const Handlers& handlers) {
   add_switch(*app, "until-target", "end each run at the target accuracy")->group(comparison_group);
   add_switch(*app, "no-limit", "omit the upper bound")->group(comparison_group);
   add_switch(*app, "no-baselines",
-             "omit the baselines: ssgd, and with a cluster file ssgd on its fast devices only")
+             "omit the baselines: ssgd, and with a cluster file ssgd and esync on its fast devices "
+             "only")
+      ->group(comparison_group);
+  add_switch(
+      *app, "prefixes",
+      "also run each scheme on the fastest device of the cluster file, the two fastest, ...: "
+      "the benefit of each device")
       ->group(comparison_group);
   add_value(*app, "jobs", "N", "number of parallel runs in virtual time [number of cores]")
       ->group(comparison_group);

@@ -14,6 +14,7 @@
 #include "base/machine.hpp"
 #include "base/printable.hpp"
 #include "cli/compare/comparison_report.hpp"
+#include "cli/compare/device_benefit.hpp"
 #include "cli/compare/run_queue.hpp"
 #include "job/launch/exit_status.hpp"
 #include "spec/job_plan.hpp"
@@ -49,12 +50,32 @@ ComparisonPlan plan_of(const CompareCommand& command, const RunFolders& folders)
     plan.contestants.push_back(accepted(
         limit_of(command.common, std::filesystem::absolute(folders.limit())), 1, "--no-limit"));
   }
-  if (command.with_fast) {
-    const ClusterFile cluster = read_cluster_file(plan.common.cluster);
-    if (const auto fast = fast_devices_of(cluster)) {
-      const auto file = std::filesystem::absolute(folders.fast());
-      plan.contestants.push_back(accepted(fast_baseline(command.common, file, cluster),
-                                          fast->devices.size(), "--no-baselines"));
+  if (!command.with_fast && !command.prefixes) {
+    return plan;
+  }
+  const ClusterFile cluster = read_cluster_file(plan.common.cluster);
+  const auto add = [&](Contestant one, std::uint32_t count, const char* option) {
+    const auto file = std::filesystem::absolute(folders.fastest(count));
+    plan.contestants.push_back(
+        accepted(on_fastest(std::move(one), count, cluster, file), count, option));
+  };
+  const std::uint32_t fast = fast_devices_of(cluster);
+  for (const SchemeSpec* const scheme : {&baseline_scheme(), &paced_scheme()}) {
+    if (command.with_fast && fast < cluster.devices.size()) {
+      Contestant baseline = baseline_of(*scheme, command.common);
+      baseline.label += "-fast";
+      add(std::move(baseline), fast, "--no-baselines");
+    }
+  }
+  for (const Contestant& one : command.contestants) {
+    for (std::uint32_t count = 1; command.prefixes && count < cluster.devices.size(); ++count) {
+      Contestant part = one;
+      part.label = fmt::format("{}-of-{}", one.label, count);
+      part.prefix_of = one.label;
+      if (std::exchange(part.usual_batch, false)) {
+        part.config.batch_size.reset();
+      }
+      add(std::move(part), count, "--prefixes");
     }
   }
   return plan;
@@ -115,7 +136,6 @@ class Comparison {
   ComparisonPlan plan_;
   std::optional<ClusterFile> cluster_;
   std::optional<ClusterFile> limit_;
-  std::optional<ClusterFile> fast_;
   std::string cluster_text_;
   std::uint64_t train_samples_;
   Forecast forecast_;
@@ -140,9 +160,11 @@ Comparison::Comparison(const CompareCommand& command)
     write_file(folders_.limit(), one_device_file(*cluster_));
     limit_ = read_cluster_file(folders_.limit());
   }
-  fast_ = command.with_fast ? fast_devices_of(*cluster_) : std::nullopt;
-  if (fast_) {
-    write_file(folders_.fast(), cluster_file_of(*fast_));
+  for (const Contestant& one : plan_.contestants) {
+    if (one.fastest > 0) {
+      write_file(folders_.fastest(one.fastest),
+                 cluster_file_of(fastest_of(*cluster_, one.fastest)));
+    }
   }
   progress_.emplace(command.output, plan_.size(), plan_.target);
   queue_.emplace(RunQueue::Options{.plan = plan_,
@@ -155,7 +177,8 @@ Comparison::Comparison(const CompareCommand& command)
 
 Workload Comparison::workload(const Run& run) const {
   const Contestant& one = plan_.contestant(run.contestant);
-  const auto& cluster = one.is_limit ? limit_ : one.is_fast ? fast_ : cluster_;
+  const auto& whole = one.is_limit ? limit_ : cluster_;
+  const auto cluster = one.fastest > 0 ? std::optional(fastest_of(*cluster_, one.fastest)) : whole;
   return workload_of(plan_.config_of(run), cluster ? &*cluster : nullptr, train_samples_);
 }
 
@@ -225,6 +248,7 @@ void Comparison::run() {
 
 void Comparison::conclude(const std::vector<Run>& finals, const std::vector<RunFigures>& figures) {
   std::vector<ContestantFigures> contestants;
+  TimesToTarget times;
   Json runs = Json::array();
   for (const Contestant& one : plan_.contestants) {
     std::vector<RunFigures> own;
@@ -234,17 +258,29 @@ void Comparison::conclude(const std::vector<Run>& finals, const std::vector<RunF
         own.back().batch_size = finals[i].point.batch_size;
         runs.push_back(
             {{"label", one.label}, {"name", finals[i].name()}, {"seed", finals[i].seed}});
+        if (!one.prefix_of.empty()) {
+          runs.back()["prefix_of"] = one.prefix_of;
+        }
         runs.back().update(to_json(own.back()));
       }
     }
-    contestants.push_back(figures_over(one.label, own));
+    times[one.label] = times_of(own);
+    if (one.prefix_of.empty()) {
+      contestants.push_back(figures_over(one.label, own));
+    }
   }
   relate(contestants);
   Json list = Json::array();
   std::transform(contestants.begin(), contestants.end(), std::back_inserter(list),
                  [](const auto& one) { return to_json(one); });
-  keep(tables_of(contestants, plan_.target),
-       {{"contestants", std::move(list)}, {"runs", std::move(runs)}, {"tried", tried_}});
+  Json json{{"contestants", std::move(list)}, {"runs", std::move(runs)}, {"tried", tried_}};
+  std::vector<TitledTable> tables = tables_of(contestants, plan_.target);
+  if (command_.prefixes) {
+    const std::vector<DeviceBenefit> benefits = benefits_of(plan_, *cluster_, times);
+    tables.push_back(benefit_table(benefits));
+    json["device_benefits"] = to_json(benefits);
+  }
+  keep(tables, json);
 }
 
 void Comparison::keep(const std::vector<TitledTable>& tables, const Json& json) {

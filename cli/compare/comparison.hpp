@@ -18,7 +18,8 @@ struct CompareCommand {
   bool grid_in_virtual_time = false;
   bool until_target = false;
   bool with_limit = false;  ///< needs a cluster file
-  bool with_fast = false;   ///< the baseline on only the fast devices; needs a cluster file
+  bool with_fast = false;   ///< baselines on only the fast devices; needs a cluster file
+  bool prefixes = false;    ///< each contestant also on fewer devices; needs a cluster file
   std::uint32_t jobs = 1;   ///< virtual runs in parallel
   std::filesystem::path folder;
   OutputOptions output = {};

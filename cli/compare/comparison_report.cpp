@@ -227,6 +227,10 @@ std::string markdown_of(const std::vector<TitledTable>& tables, const Provenance
   return text;
 }
 
+Json to_json(const Spread& one) {
+  return {{"median", one.median}, {"least", one.least}, {"most", one.most}};
+}
+
 Json to_json(const ContestantFigures& one) {
   const auto& time = one.time_to_target;
   const auto& accuracy = one.accuracy;
@@ -236,9 +240,7 @@ Json to_json(const ContestantFigures& one) {
       {"batch_size", or_null(one.batch_size)},
       {"runs", one.runs},
       {"reached", one.reached},
-      {"time_to_target_seconds",
-       time ? Json{{"median", time->median}, {"least", time->least}, {"most", time->most}}
-            : Json(nullptr)},
+      {"time_to_target_seconds", time ? to_json(*time) : Json(nullptr)},
       {"speed_up", or_null(one.speed_up)},
       {"distance_to_limit", or_null(one.distance_to_limit)},
       {"accuracy", accuracy ? Json{{"mean", accuracy->mean}, {"deviation", accuracy->deviation}}

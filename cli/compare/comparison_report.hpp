@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/compare/figures.hpp"
+#include "cli/view/statistics.hpp"
 #include "cli/view/table.hpp"
 
 namespace syncopate::cli {
@@ -45,6 +46,7 @@ struct Provenance {
 
 std::string markdown_of(const std::vector<TitledTable>& tables, const Provenance& provenance);
 
+nlohmann::ordered_json to_json(const Spread& one);
 nlohmann::ordered_json to_json(const ContestantFigures& figures);
 nlohmann::ordered_json to_json(const RunFigures& figures);
 

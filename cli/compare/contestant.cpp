@@ -9,6 +9,7 @@
 #include "base/errors.hpp"
 #include "config/text.hpp"
 #include "spec/config_fields.hpp"
+#include "spec/network_file.hpp"
 
 namespace syncopate::cli {
 namespace {
@@ -152,9 +153,9 @@ std::vector<Value> read_candidates(std::string_view list, std::string_view optio
 
 }  // namespace
 
-TrainConfig baseline_config(const TrainConfig& common) {
+TrainConfig baseline_config(const TrainConfig& common, const SchemeSpec& scheme) {
   TrainConfig config = common;
-  config.scheme = baseline_scheme().name;
+  config.scheme = scheme.name;
   config.servers = has_server(config) ? config.servers : 0;
   return config;
 }
@@ -185,6 +186,7 @@ void use_usual_global_batch(Contestant& contestant, std::optional<std::uint32_t>
   const std::uint32_t workers = resolved.workers;
   if (!has_batch && averages_workers(resolved) && workers > 1) {
     config.batch_size = usual_global_batch(workers, has_batch_norm(*resolved.network)) / workers;
+    contestant.usual_batch = true;
   }
 }
 

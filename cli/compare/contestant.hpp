@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "job/launch/job_request.hpp"
+#include "scheme/scheme_spec.hpp"
 #include "spec/config.hpp"
 
 namespace syncopate::cli {
@@ -25,8 +26,10 @@ struct Contestant {
   TrainConfig config;  ///< not resolved; without seed, learning rate and run folder
   std::vector<double> learning_rates = {};      ///< candidates; none: the scheme's default
   std::vector<std::uint32_t> batch_sizes = {};  ///< candidates; none: that of `config`
-  bool is_limit = false;  ///< the upper bound: one imaginary device as fast as the cluster
-  bool is_fast = false;   ///< a baseline: only the fast devices of the cluster
+  bool is_limit = false;       ///< the upper bound: one imaginary device as fast as the cluster
+  std::uint32_t fastest = 0;   ///< takes only that many of the fastest devices; 0: all
+  std::string prefix_of = "";  ///< the label of the contestant that this one is on fewer devices
+  bool usual_batch = false;    ///< `config` has the part of the usual global batch
 
   /// Each rate with each batch size; one point if there is nothing to choose.
   std::vector<GridPoint> grid() const;
@@ -46,9 +49,8 @@ struct CommonOptions {
 /// Errors: ConfigError, for a configuration that `train` does not take.
 void use_usual_global_batch(Contestant& contestant, std::optional<std::uint32_t> devices);
 
-/// The common options for a baseline, which the user did not configure: without servers if the
-/// baseline's scheme has none.
-TrainConfig baseline_config(const TrainConfig& common);
+/// The common options for a scheme that the user did not name: without servers if it has none.
+TrainConfig baseline_config(const TrainConfig& common, const SchemeSpec& scheme);
 
 /// Reads a list such as "ssgd,esync:pacing=paper,nbssgd:commit=barrier:mini-batches=4". A term is
 /// the name of a scheme, followed by options of `train`, which override the common ones; a switch

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -33,18 +35,19 @@ std::string device_text(const DeviceProfile& device) {
   return text;
 }
 
-/// Returns the items of the fast devices. `items`: one for each device, or none.
+/// The ranks of the fastest devices, ascending.
+std::vector<std::size_t> fastest_ranks(const ClusterFile& cluster, std::uint32_t count) {
+  std::vector<std::size_t> ranks = by_speed(cluster, count);
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+/// `items`: one for each device, or fewer.
 template <class Item>
-std::vector<Item> of_fast_devices(const ClusterFile& cluster, const std::vector<Item>& items) {
-  double fastest = 0;
-  for (const DeviceProfile& device : cluster.devices) {
-    fastest = std::max(fastest, device.samples_per_second());
-  }
-  // Rounding of the times must not exclude a device at exactly half.
-  const double least = least_share_of_fastest * fastest * (1 - 1e-6);
+std::vector<Item> of_ranks(const std::vector<std::size_t>& ranks, const std::vector<Item>& items) {
   std::vector<Item> kept;
-  for (std::size_t rank = 0; rank < std::min(items.size(), cluster.devices.size()); ++rank) {
-    if (cluster.devices[rank].samples_per_second() >= least) {
+  for (const std::size_t rank : ranks) {
+    if (rank < items.size()) {
       kept.push_back(items[rank]);
     }
   }
@@ -188,12 +191,33 @@ std::string one_device_file(const ClusterFile& cluster) {
       cluster.name, speed);
 }
 
-std::optional<ClusterFile> fast_devices_of(const ClusterFile& cluster) {
-  ClusterFile fast = cluster;
-  fast.name = "fast";
-  fast.devices = of_fast_devices(cluster, cluster.devices);
-  return fast.devices.size() < cluster.devices.size() ? std::optional(std::move(fast))
-                                                      : std::nullopt;
+std::uint32_t fast_devices_of(const ClusterFile& cluster) {
+  double fastest = 0;
+  for (const DeviceProfile& device : cluster.devices) {
+    fastest = std::max(fastest, device.samples_per_second());
+  }
+  // Rounding of the times must not exclude a device at exactly half.
+  const double least = least_share_of_fastest * fastest * (1 - 1e-6);
+  return static_cast<std::uint32_t>(std::ranges::count_if(
+      cluster.devices,
+      [&](const DeviceProfile& device) { return device.samples_per_second() >= least; }));
+}
+
+std::vector<std::size_t> by_speed(const ClusterFile& cluster, std::size_t count) {
+  std::vector<std::size_t> ranks(cluster.devices.size());
+  std::iota(ranks.begin(), ranks.end(), std::size_t{0});
+  std::ranges::stable_sort(ranks, std::ranges::greater{}, [&](std::size_t rank) {
+    return cluster.devices[rank].samples_per_second();
+  });
+  ranks.resize(count);
+  return ranks;
+}
+
+ClusterFile fastest_of(const ClusterFile& cluster, std::uint32_t count) {
+  ClusterFile part = cluster;
+  part.name = fmt::format("fastest-{}", count);
+  part.devices = of_ranks(fastest_ranks(cluster, count), cluster.devices);
+  return part;
 }
 
 std::string cluster_file_of(const ClusterFile& cluster) {
@@ -209,22 +233,25 @@ std::string cluster_file_of(const ClusterFile& cluster) {
                             to_seconds(cluster.link.latency));
 }
 
-Contestant fast_baseline(const CommonOptions& common, const std::filesystem::path& cluster_file,
-                         const ClusterFile& cluster) {
-  const std::string name(baseline_scheme().name);
-  Contestant fast{.label = name + "-fast",
-                  .config = baseline_config(common.config),
-                  .learning_rates = common.learning_rates,
-                  .batch_sizes = common.batch_sizes,
-                  .is_fast = true};
-  fast.config.cluster = cluster_file;
-  fast.config.workers = 0;
-  fast.config.shares = of_fast_devices(cluster, fast.config.shares);
-  const std::vector<std::string_view> devices = entries_of(fast.config.device);
+Contestant baseline_of(const SchemeSpec& scheme, const CommonOptions& common) {
+  return {.label = std::string(scheme.name),
+          .config = baseline_config(common.config, scheme),
+          .learning_rates = common.learning_rates,
+          .batch_sizes = common.batch_sizes};
+}
+
+Contestant on_fastest(Contestant one, std::uint32_t count, const ClusterFile& cluster,
+                      const std::filesystem::path& cluster_file) {
+  const std::vector<std::size_t> ranks = fastest_ranks(cluster, count);
+  one.fastest = count;
+  one.config.cluster = cluster_file;
+  one.config.workers = 0;
+  one.config.shares = of_ranks(ranks, one.config.shares);
+  const std::vector<std::string_view> devices = entries_of(one.config.device);
   if (devices.size() > 1) {
-    fast.config.device = fmt::format("{}", fmt::join(of_fast_devices(cluster, devices), ","));
+    one.config.device = fmt::format("{}", fmt::join(of_ranks(ranks, devices), ","));
   }
-  return fast;
+  return one;
 }
 
 }  // namespace syncopate::cli

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -69,14 +70,21 @@ std::string one_device_file(const ClusterFile& cluster);
 /// second.
 inline constexpr double least_share_of_fastest = 0.5;
 
-/// The devices of a cluster that are fast, with the cluster's pauses and link. Empty if all devices
-/// are fast: they are the cluster itself.
-std::optional<ClusterFile> fast_devices_of(const ClusterFile& cluster);
+/// The number of devices of a cluster that are fast.
+std::uint32_t fast_devices_of(const ClusterFile& cluster);
+/// The ranks of that many of the fastest devices, at least one, from the fastest on; of equal ones
+/// the first.
+std::vector<std::size_t> by_speed(const ClusterFile& cluster, std::size_t count);
+/// The cluster with only these devices, in its order.
+ClusterFile fastest_of(const ClusterFile& cluster, std::uint32_t count);
 /// A cluster file that `read_cluster_file` reads back.
 std::string cluster_file_of(const ClusterFile& cluster);
-/// The baseline scheme on only the fast devices. `cluster`: the cluster with all devices; the
-/// common options list shares and devices in its order.
-Contestant fast_baseline(const CommonOptions& common, const std::filesystem::path& cluster_file,
-                         const ClusterFile& cluster);
+
+/// A scheme that the user did not name, with the common options that it has.
+Contestant baseline_of(const SchemeSpec& scheme, const CommonOptions& common);
+/// A contestant on the fastest devices of `cluster`, which `cluster_file` will hold. Its options
+/// list shares and devices in the order of all.
+Contestant on_fastest(Contestant one, std::uint32_t count, const ClusterFile& cluster,
+                      const std::filesystem::path& cluster_file);
 
 }  // namespace syncopate::cli

@@ -16,7 +16,7 @@ namespace syncopate::cli {
 ///     comparison.json   the common settings of the runs, and the figures so far
 ///     comparison.md     the tables
 ///     limit.toml        the cluster of one device
-///     fast.toml         the fast devices of the cluster
+///     fastest-N.toml    the N fastest devices of the cluster
 ///     runs/NAME.toml    the configuration for `train`
 ///     runs/NAME/        its run folder
 ///     runs/NAME.diverged.json   instead of a summary
@@ -28,7 +28,9 @@ class RunFolders {
   std::filesystem::path table() const { return root_ / "comparison.md"; }
   std::filesystem::path memory() const { return root_ / "comparison.json"; }
   std::filesystem::path limit() const { return root_ / "limit.toml"; }
-  std::filesystem::path fast() const { return root_ / "fast.toml"; }
+  std::filesystem::path fastest(std::uint32_t count) const {
+    return root_ / ("fastest-" + std::to_string(count) + ".toml");
+  }
   std::filesystem::path run(const Run& run) const { return root_ / "runs" / run.name(); }
   std::filesystem::path config(const Run& run) const { return beside(run, ".toml"); }
 

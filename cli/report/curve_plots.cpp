@@ -237,6 +237,36 @@ std::optional<Plot> accuracy_plot(const Setting& setting, Progress progress) {
   return plot;
 }
 
+std::optional<Plot> devices_plot(const Setting& setting) {
+  std::vector<Line> lines;
+  double most_devices = 0;
+  double longest = 0;
+  for (const RunGroup& group : setting.groups) {
+    std::vector<BandPoint> points;
+    for (const TimeOnDevices& one : group.runs.front().on_fewer_devices) {
+      points.push_back({one.devices, one.median, one.least, one.most});
+      most_devices = std::max(most_devices, one.devices);
+      longest = std::max(longest, one.most);
+    }
+    if (!points.empty()) {
+      lines.push_back({group.figures.label, group.look, points});
+    }
+  }
+  if (lines.empty()) {
+    return std::nullopt;
+  }
+  Plot plot{.name = "time-devices",
+            .caption =
+                "Training time to the target accuracy by the number of devices, the fastest "
+                "first: median over seeds, with a band from the least to the most."};
+  plot.drawing = fmt::format(
+      "set xlabel 'devices, the fastest first' offset 0,0.7\nset ylabel 'time to accuracy (s)'\n"
+      "set xrange [1:{:g}]\nset xtics 1\nset yrange [0:{:g}]\n",
+      most_devices, 1.05 * longest);
+  add_lines(plot, lines);
+  return plot;
+}
+
 std::vector<Plot> heterogeneity_plots(const std::vector<Setting>& settings) {
   std::vector<SpeedUps> tasks;
   for (const Setting& setting : settings) {

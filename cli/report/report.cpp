@@ -130,6 +130,7 @@ std::vector<Plot> plots_of(const Setting& setting, std::size_t index) {
   for (Plot& plot : bar_plots(setting)) {
     plots.push_back(std::move(plot));
   }
+  add(devices_plot(setting));
   add(timeline_plot(setting));
   for (Plot& plot : plots) {
     plot.name = numbered(plot.name, index);

@@ -59,6 +59,21 @@ std::vector<RunRecord> unfinished(const fs::path& folder, const Json& comparison
   return runs;
 }
 
+/// Of the devices with which most seeds reached the target.
+std::vector<TimeOnDevices> times_by_devices(const Json& comparison, const std::string& label) {
+  std::vector<TimeOnDevices> times;
+  for (const Json& one : comparison.value("device_benefits", Json::array())) {
+    const auto time = one.find("time_to_target_seconds");
+    if (text_at(one, "label") == label && time != one.end() && time->is_object()) {
+      times.push_back({.devices = number_at(one, "devices"),
+                       .median = number_at(*time, "median"),
+                       .least = number_at(*time, "least"),
+                       .most = number_at(*time, "most")});
+    }
+  }
+  return times;
+}
+
 /// A run that diverged leaves no folder; the folder of another run may have been removed.
 RunRecord counted_run(const fs::path& folder, const Json& counted) {
   if (is_run_folder(folder)) {
@@ -102,11 +117,15 @@ std::vector<RunRecord> runs_of_comparison(const fs::path& folder) {
   }
   std::vector<RunRecord> runs;
   for (const Json& counted : comparison.at("runs")) {
+    if (counted.contains("prefix_of")) {
+      continue;  // its figures are among those of the contestant on all devices
+    }
     runs.push_back(counted_run(folder / "runs" / text_at(counted, "name"), counted));
     runs.back().label = text_at(counted, "label");
     runs.back().comparison = folder;
     runs.back().seed = static_cast<std::uint64_t>(std::max(0.0, number_at(counted, "seed")));
     take_from(comparison, runs.back());
+    runs.back().on_fewer_devices = times_by_devices(comparison, runs.back().label);
   }
   note_kept(runs);
   return runs;

@@ -22,6 +22,14 @@ struct RoundTimes {
   double wait = 0;
 };
 
+/// A time to the target over seeds, on that many of the fastest devices.
+struct TimeOnDevices {
+  double devices = 0;
+  double median = 0;
+  double least = 0;
+  double most = 0;
+};
+
 /// The contents of a run folder (`docs/reference/records.md`), as far as they can be read.
 struct RunRecord {
   std::filesystem::path folder;
@@ -30,7 +38,10 @@ struct RunRecord {
   std::string partly = {};
   std::string label = {};                 ///< of the contestant in a comparison; else empty
   std::filesystem::path comparison = {};  ///< folder of that comparison
-  std::string cluster = {};               ///< name of the cluster file; empty: real devices
+  /// The contestant's times to the target on the fastest devices, by their number; empty: not
+  /// tried.
+  std::vector<TimeOnDevices> on_fewer_devices = {};
+  std::string cluster = {};  ///< name of the cluster file; empty: real devices
   std::uint64_t seed = 0;
   std::string state = {};  ///< "every epoch is done", "running", "ended by an error"
   std::optional<double> target = {};

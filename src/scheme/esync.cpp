@@ -91,8 +91,8 @@ void resolve_max_period(SchemeDefaults& defaults) {
   }
 }
 
-/// The replicas of a round are one batch: with 64 samples on each of four fast devices LeNet-5 takes
-/// twice as long to an accuracy as with 64 on all.
+/// The replicas of a round are one batch: with 64 samples on each of four fast devices LeNet-5
+/// takes twice as long to an accuracy as with 64 on all.
 void resolve_batch(SchemeDefaults& defaults) {
   if (defaults.workers > 1 && !defaults.global_batch && !defaults.has_batch) {
     defaults.global_batch = usual_global_batch(defaults.workers, defaults.has_batch_norm);

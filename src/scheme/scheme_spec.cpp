@@ -49,6 +49,10 @@ const SchemeSpec& baseline_scheme() {
   return ssgd_scheme();
 }
 
+const SchemeSpec& paced_scheme() {
+  return esync_scheme();
+}
+
 const OptionSpec* find_option(const SchemeSpec& scheme, std::string_view name) {
   const auto found =
       std::find_if(scheme.options.begin(), scheme.options.end(),

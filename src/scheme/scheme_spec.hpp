@@ -204,6 +204,8 @@ const SchemeSpec& scheme_named(std::string_view name);
 const SchemeSpec& sequential_scheme();
 /// The scheme relative to which the speed-up of other schemes is given.
 const SchemeSpec& baseline_scheme();
+/// The scheme that is meant for devices of unequal speed.
+const SchemeSpec& paced_scheme();
 
 /// The option that a scheme declares by this name, or null.
 const OptionSpec* find_option(const SchemeSpec& scheme, std::string_view name);

@@ -45,6 +45,9 @@ class Compare(JobTest):
     def contestants(self):
         return {one["label"]: one for one in self.memory()["contestants"]}
 
+    def times_to_target(self, label):
+        return [run["time_to_target_seconds"] for run in self.memory()["runs"] if run["label"] == label]
+
     def finished_runs(self):
         return sorted(path.parent.name for path in self.out.glob("runs/*/summary.json"))
 
@@ -89,21 +92,21 @@ class Compare(JobTest):
         self.assertEqual(lines[-1], self.memory())
         self.assertEqual(lines[-1]["contestants"], list(found.values()))
 
-    def test_both_baselines_take_part_and_a_report_with_figures_is_written(self):
+    def test_the_baselines_take_part_and_a_report_with_figures_is_written(self):
         self.common.remove("--no-baselines")
         done = self.compare("--schemes", "asgd", "--repeats", "2", "--no-limit", "--epochs", "0.2",
                             "--eval-every", "0.05epochs", "--target-accuracy", "0.1")
         self.assertEqual(done.returncode, 0, done.stderr)
         found = self.contestants()
-        self.assertEqual(list(found), ["asgd", "ssgd", "ssgd-fast"])
-        self.assertEqual([len(one["devices"]) for one in found.values()], [3, 3, 2])
+        self.assertEqual(list(found), ["asgd", "ssgd", "ssgd-fast", "esync-fast"])
+        self.assertEqual([len(one["devices"]) for one in found.values()], [3, 3, 2, 2])
         self.assertAlmostEqual(found["ssgd-fast"]["throughput"], 2560, delta=100)
         self.assertEqual(found["ssgd-fast"]["runs"], 2)
         self.assertIn("report.html", done.stdout)
         page = (self.out / "report.html").read_text()
         for label in found:
             self.assertIn(f'<td class="left">{label}</td>', page)
-        for name in ("report.md", "report.tex", "report.json", "fast.toml"):
+        for name in ("report.md", "report.tex", "report.json", "fastest-2.toml"):
             self.assertTrue((self.out / name).is_file(), name)
         if shutil.which("gnuplot"):
             for name in ("accuracy-time", "throughput", "time-to-accuracy", "timeline"):
@@ -112,6 +115,23 @@ class Compare(JobTest):
             self.assertIn("<svg", page)
         else:
             self.assertIn("install gnuplot-nox", done.stderr)
+
+    def test_prefixes_show_the_benefit_of_each_device(self):
+        done = self.compare("--schemes", "ssgd", "--prefixes", "--seeds", "2", "--no-limit", "--epochs", "1",
+                            "--eval-every", "0.1epochs", "--target-accuracy", "0.2", "--until-target")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Benefit of each device", done.stdout)
+        self.assertEqual(list(self.contestants()), ["ssgd"])
+        benefits = self.memory()["device_benefits"]
+        self.assertEqual([(one["label"], one["devices"]) for one in benefits], [("ssgd", 1), ("ssgd", 2), ("ssgd", 3)])
+        self.assertIsNone(benefits[0]["benefit"])
+        times = [self.times_to_target(f"ssgd-of-{devices}") for devices in (1, 2)] + [self.times_to_target("ssgd")]
+        for devices in (1, 2):
+            ratios = [before / after for before, after in zip(times[devices - 1], times[devices])]
+            self.assertAlmostEqual(benefits[devices]["benefit"], sum(ratios) / 2)
+            self.assertAlmostEqual(benefits[devices]["worst_benefit"], min(ratios))
+        if shutil.which("gnuplot"):
+            self.assertTrue((self.out / "figures" / "time-devices.svg").is_file())
 
     def test_a_time_to_the_target_and_a_last_accuracy_come_from_one_run_unless_it_ends_at_the_target(self):
         options = ["--schemes", "ssgd", "--seeds", "1", "--no-limit", "--epochs", "1", "--eval-every", "0.1epochs",

@@ -155,11 +155,17 @@ ClusterFile cluster_of(const std::vector<int>& milliseconds) {
 }
 
 TEST(FastDevicesTest, HaveHalfOfTheFastestSpeedOrMore) {
-  const auto fast = fast_devices_of(cluster_of({20, 40, 41, 80}));
-  ASSERT_TRUE(fast);
-  ASSERT_EQ(fast->devices.size(), 2U);
-  EXPECT_EQ(fast->devices[1].name, "d40");
-  EXPECT_FALSE(fast_devices_of(cluster_of({20, 20, 40})));  // all devices are fast
+  EXPECT_EQ(fast_devices_of(cluster_of({20, 40, 41, 80})), 2U);
+  EXPECT_EQ(fast_devices_of(cluster_of({20, 20, 40})), 3U);
+}
+
+TEST(FastDevicesTest, AreThoseOfThatNumberInTheirOrder) {
+  const ClusterFile fast = fastest_of(cluster_of({80, 20, 41, 20, 40}), 3);
+  ASSERT_EQ(fast.devices.size(), 3U);
+  EXPECT_EQ(fast.devices[0].name, "d20");
+  EXPECT_EQ(fast.devices[1].name, "d20");
+  EXPECT_EQ(fast.devices[2].name, "d40");
+  EXPECT_THAT(by_speed(cluster_of({80, 20, 41, 20, 40}), 5), ElementsAre(1, 3, 4, 2, 0));
 }
 
 TEST(FastDevicesTest, AreAClusterFileThatIsReadBack) {
@@ -171,11 +177,11 @@ TEST(FastDevicesTest, AreAClusterFileThatIsReadBack) {
   cluster.link.bandwidth = 1e8;
   const auto file = std::filesystem::temp_directory_path() /
                     ("syncopate-fast-" + std::to_string(::getpid()) + ".toml");
-  write_file(file, cluster_file_of(*fast_devices_of(cluster)));
+  write_file(file, cluster_file_of(fastest_of(cluster, 1)));
   const ClusterFile read = read_cluster_file(file);
   std::filesystem::remove(file);
   ASSERT_EQ(read.devices.size(), 1U);
-  EXPECT_EQ(read.name, "fast");
+  EXPECT_EQ(read.name, "fastest-1");
   EXPECT_EQ(read.devices[0].name, "d30");
   EXPECT_NEAR(read.devices[0].samples_per_second(), 64 / 0.03, 1e-3);
   EXPECT_EQ(read.devices[0].jitter, 0.05);
@@ -184,17 +190,18 @@ TEST(FastDevicesTest, AreAClusterFileThatIsReadBack) {
   EXPECT_EQ(read.link.bandwidth, 1e8);
 }
 
-TEST(FastDevicesTest, RunTheBaselineScheme) {
+TEST(FastDevicesTest, RunABaseline) {
   CommonOptions common;
   common.config.scheme = "esync";
   common.learning_rates = {0.1, 0.2};
   common.batch_sizes = {16, 64};
-  const Contestant fast = fast_baseline(common, "/x/fast.toml", cluster_of({20, 80}));
-  EXPECT_EQ(fast.label, "ssgd-fast");
+  const Contestant fast = on_fastest(baseline_of(baseline_scheme(), common), 1,
+                                     cluster_of({20, 80}), "/x/fastest-1.toml");
+  EXPECT_EQ(fast.label, "ssgd");
   EXPECT_EQ(fast.config.scheme, "ssgd");
-  EXPECT_EQ(fast.config.cluster, "/x/fast.toml");
+  EXPECT_EQ(fast.config.cluster, "/x/fastest-1.toml");
   EXPECT_EQ(fast.grid().size(), 4U);  // it searches for its own best learning rate and batch size
-  EXPECT_TRUE(fast.is_fast);
+  EXPECT_EQ(fast.fastest, 1U);
 }
 
 TEST(FastDevicesTest, HaveTheirOwnSharesAndDevicesAndNoServer) {
@@ -202,14 +209,16 @@ TEST(FastDevicesTest, HaveTheirOwnSharesAndDevicesAndNoServer) {
   common.config.shares = {2, 1, 3};
   common.config.device = "cuda:0,cpu,cuda:1";
   common.config.servers = 2;
-  const Contestant fast = fast_baseline(common, "/x/fast.toml", cluster_of({20, 80, 40}));
+  const Contestant fast = on_fastest(baseline_of(baseline_scheme(), common), 2,
+                                     cluster_of({20, 80, 40}), "/x/fastest-2.toml");
   EXPECT_THAT(fast.config.shares, ElementsAre(2, 3));
   EXPECT_EQ(fast.config.device, "cuda:0,cuda:1");
   EXPECT_EQ(fast.config.servers, 0U);
   common.config.device = "cpu";
   common.config.shares.clear();
   set(common.config, "aggregate", "server");  // then the baseline has servers, too
-  const Contestant with_server = fast_baseline(common, "/x/fast.toml", cluster_of({20, 80, 40}));
+  const Contestant with_server = on_fastest(baseline_of(baseline_scheme(), common), 2,
+                                            cluster_of({20, 80, 40}), "/x/fastest-2.toml");
   EXPECT_EQ(with_server.config.device, "cpu");
   EXPECT_THAT(with_server.config.shares, testing::IsEmpty());
   EXPECT_EQ(with_server.config.servers, 2U);
