@@ -59,7 +59,7 @@ Pacer::Pacer(Options options)
 }
 
 Pacer::Worker Pacer::new_worker(std::uint32_t batch_size) const {
-  const FirstPace first = first_pace(options_.rule, batch_size);
+  const FirstPace first = first_pace(options_.rule, batch_size, options_.global_batch > 0);
   Worker worker{.round = round_,
                 .sync_after = first.sync_after,
                 .batch_size = batch_size,
@@ -203,6 +203,9 @@ Paces Pacer::decide() {
     open_next_round();
   }
   if (!plan_.is_planned() && options_.rule == Rule::timed && all_reported()) {
+    if (options_.global_batch > 0) {
+      divide_batch();
+    }
     plan_.plan(known_speeds(), now_);
   }
   Paces paces;
@@ -252,10 +255,28 @@ std::vector<DeviceSpeed> Pacer::known_speeds() const {
   std::vector<DeviceSpeed> devices;
   for (const Worker& worker : workers_) {
     if (worker.present && worker.estimate.known()) {
-      devices.push_back({worker.estimate.sample_seconds(), worker.batch_size});
+      devices.push_back(speed_of(worker));
     }
   }
   return devices;
+}
+
+DeviceSpeed Pacer::speed_of(const Worker& worker) const {
+  return {.sample_seconds = worker.estimate.sample_seconds(),
+          .batch_size = worker.batch_size,
+          .part = worker.part};
+}
+
+/// Once in a round, where the speed of each device is known.
+void Pacer::divide_batch() {
+  std::vector<DeviceSpeed> devices = known_speeds();
+  divide_global_batch(devices, options_.global_batch);
+  auto divided = devices.begin();
+  for (Worker& worker : workers_) {
+    if (worker.present && worker.estimate.known()) {
+      worker.part = (divided++)->part;
+    }
+  }
 }
 
 std::optional<Pace> Pacer::next_pace(Rank rank) {
@@ -281,6 +302,7 @@ std::optional<Pace> Pacer::next_pace(Rank rank) {
               .sync_after = worker.sync_after,
               .step_samples = worker.step_samples,
               .period = worker.period,
+              .whole = worker.part,
               .reason = *worker.reason};
 }
 
@@ -289,7 +311,7 @@ std::uint32_t Pacer::period_for(const Worker& worker) const {
   if (options_.longest_period == 1 || !worker.estimate.known() || samples_are_done()) {
     return 1;
   }
-  return plan_.period_of({worker.estimate.sample_seconds(), worker.batch_size}, worker.period);
+  return plan_.period_of(speed_of(worker), worker.period);
 }
 
 std::uint32_t Pacer::size_for(const Worker& worker) const {
@@ -298,7 +320,7 @@ std::uint32_t Pacer::size_for(const Worker& worker) const {
   }
   // The devices of known speed make a plan, so no worker trains on probes until the slowest
   // reports.
-  return fitting_samples({worker.estimate.sample_seconds(), worker.batch_size},
+  return fitting_samples(speed_of(worker),
                          plan_.computing_time(known_speeds(), rounds_of_next_step(worker)),
                          worker.step_samples);
 }

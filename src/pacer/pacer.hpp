@@ -65,6 +65,7 @@ class Pacer {
     std::optional<Duration> margin = {};      ///< ε of `paper`; empty: by the measured spread
     bool overlap = true;                      ///< workers train during a synchronization
     std::uint32_t longest_period = 1;         ///< a power of two; 1: every worker is in every round
+    std::uint32_t global_batch = 0;           ///< of `timed`: divided by speed; 0: there is none
     std::uint64_t done = 0;                   ///< rounds before, in a run that is resumed
   };
 
@@ -112,6 +113,7 @@ class Pacer {
     std::uint64_t samples = 0;                ///< of these steps
     std::optional<std::uint64_t> sync_after;  ///< decided for that round
     std::uint32_t batch_size = 0;
+    std::uint32_t part = 0;             ///< of the global batch; 0: none, or not known
     std::uint32_t step_samples = 0;     ///< decided for the next steps
     std::uint32_t current_samples = 0;  ///< of the current step
     TimePoint step_began{};
@@ -130,6 +132,8 @@ class Pacer {
   bool samples_are_done() const;
   void open_next_round();
   std::vector<DeviceSpeed> known_speeds() const;
+  DeviceSpeed speed_of(const Worker& worker) const;
+  void divide_batch();
   std::optional<Pace> next_pace(Rank rank);
   std::uint32_t size_for(const Worker& worker) const;
   std::uint32_t period_for(const Worker& worker) const;

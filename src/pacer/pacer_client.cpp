@@ -16,11 +16,12 @@ std::string_view words_for(PaceReason reason) {
   return "unknown";
 }
 
-FirstPace first_pace(PaceRule rule, std::uint32_t batch_size) {
+FirstPace first_pace(PaceRule rule, std::uint32_t batch_size, bool has_global_batch) {
   if (rule == PaceRule::paper) {
     return {.step_samples = batch_size, .sync_after = 1};
   }
-  return {.step_samples = probe_samples(batch_size), .sync_after = std::nullopt};
+  return {.step_samples = has_global_batch ? std::min(batch_size, 2U) : probe_samples(batch_size),
+          .sync_after = std::nullopt};
 }
 
 std::vector<double> speed_shares(const PacerState& state) {

@@ -55,6 +55,7 @@ struct Pace {
   std::optional<std::uint64_t> sync_after;
   std::uint32_t step_samples = 0;  ///< of the steps after the current one
   std::uint32_t period = 1;        ///< the worker is to synchronize in every round of that many
+  std::uint32_t whole = 0;         ///< samples of the least whole step; 0: a mini-batch
   PaceReason reason = PaceReason::resized;
 };
 using Paces = std::vector<Pace>;
@@ -68,8 +69,9 @@ struct FirstPace {
 
 /// The pace at the beginning. Under `paper` steps are whole mini-batches, and the first one ends
 /// the first round: as in the paper, the first worker to report is the slowest known. Under `timed`
-/// steps are probes, and no worker synchronizes until all have reported.
-FirstPace first_pace(PaceRule rule, std::uint32_t batch_size);
+/// steps are probes, of two samples where a global batch may leave a worker no more, and no worker
+/// synchronizes until all have reported.
+FirstPace first_pace(PaceRule rule, std::uint32_t batch_size, bool has_global_batch = false);
 
 /// The period that a worker adopts in `round`, in which it synchronizes: the greatest power of two,
 /// at most `wanted`, such that rounds of that period begin there, counted from `first`, which
@@ -112,6 +114,7 @@ struct PaceOrder {
   std::uint64_t sync_after = 0;    ///< local steps; 0: not decided
   std::uint32_t step_samples = 0;  ///< of the next steps; 0: not decided
   std::uint32_t period = 0;        ///< rounds from one synchronization to the next; 0: not decided
+  std::uint32_t whole = 0;         ///< samples of the least whole step; 0: a mini-batch
 };
 
 /// A worker's access to the pacer. Messages go one way: no call waits for an answer.

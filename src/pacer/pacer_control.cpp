@@ -122,6 +122,7 @@ void PacerService::send(const Paces& paces) {
     message.mutable_pace()->set_meet_after(pace.sync_after.value_or(0));
     message.mutable_pace()->set_step_samples(pace.step_samples);
     message.mutable_pace()->set_period(pace.period);
+    message.mutable_pace()->set_whole(pace.whole);
     send(pace.worker, message);
     observer_.pace_decided(pace, world_.now() - installed_);
   }
@@ -171,6 +172,7 @@ void PacerLink::follow(const wire::Pace& pace) {
   const MutexLock lock(mutex_);
   order_.step_samples = pace.step_samples();
   order_.period = pace.period();
+  order_.whole = pace.whole();
   if (pace.meet_after() > 0) {
     order_.round = pace.round();
     order_.sync_after = pace.meet_after();

@@ -17,19 +17,34 @@ constexpr double same_samples = 0.75;
 constexpr double rounding = 1e-3;
 /// A step that ends a hundredth of itself late ends in time: estimates are no better than that.
 constexpr int in_time = 100;
+/// Of less than a mini-batch.
+constexpr double whole_steps_in_a_round = 2;
 
 double probe_seconds(const DeviceSpeed& device) {
-  return device.sample_seconds * probe_samples(device.batch_size);
+  return device.sample_seconds * device.least_step();
 }
 
 }  // namespace
+
+void divide_global_batch(std::vector<DeviceSpeed>& devices, std::uint32_t global_batch) {
+  double speed = 0;
+  for (const DeviceSpeed& device : devices) {
+    speed += 1 / device.sample_seconds;
+  }
+  for (DeviceSpeed& device : devices) {
+    const double part = std::round(global_batch / (device.sample_seconds * speed));
+    const double least = std::min(device.batch_size, 2U);
+    const double most = device.batch_size;
+    device.part = static_cast<std::uint32_t>(std::clamp(part, least, most));
+  }
+}
 
 Duration shortest_round(std::span<const DeviceSpeed> devices, Duration synchronization, bool waits,
                         std::uint32_t longest_period) {
   double fastest = std::numeric_limits<double>::infinity();
   double probe = 0;
   for (const DeviceSpeed& device : devices) {
-    fastest = std::min(fastest, device.sample_seconds * device.batch_size);
+    fastest = std::min(fastest, device.sample_seconds * device.least_whole());
     probe = std::max(probe, probe_seconds(device) / longest_period);
   }
   const double computing = devices.empty() ? 0 : std::max(fastest, probe);
@@ -63,10 +78,14 @@ std::uint32_t fitting_samples(const DeviceSpeed& device, Duration time, std::uin
   if (device.sample_seconds <= 0) {
     return current;
   }
-  const double least = probe_samples(device.batch_size);
-  const double share = std::clamp(to_seconds(time) / device.sample_seconds, least,
-                                  static_cast<double>(device.batch_size));
-  if (share >= device.batch_size) {
+  const double batch = device.batch_size;
+  const double least = device.least_step();
+  const double part = device.part;
+  const double fitting = to_seconds(time) / device.sample_seconds;
+  const bool whole = part > 0 && fitting >= part;
+  const double share = whole ? std::clamp(fitting / whole_steps_in_a_round, part, batch)
+                             : std::clamp(fitting, least, batch);
+  if (share >= batch) {
     return device.batch_size;
   }
   const double tolerance = std::max(same_samples, same_size * current);

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/time.hpp"
 #include "pacer/pace_estimate.hpp"
+#include "pacer/pacer_client.hpp"
 
 namespace syncopate {
 
@@ -13,16 +16,27 @@ namespace syncopate {
 struct DeviceSpeed {
   double sample_seconds = 0;  ///< 0: unknown
   std::uint32_t batch_size = 0;
+  /// Its part of the global batch, at most `batch_size`; 0: there is none, or it is not known.
+  std::uint32_t part = 0;
+
+  /// The samples of the least whole step.
+  std::uint32_t least_whole() const { return part > 0 ? part : batch_size; }
+  /// The least samples that are worth a step: `probe_samples` of a whole one.
+  std::uint32_t least_step() const { return probe_samples(std::max(least_whole(), 2U)); }
 };
+
+/// Sets the parts of a global batch: in proportion to the speeds, which are all known, so that all
+/// devices take as long for their parts.
+void divide_global_batch(std::vector<DeviceSpeed>& devices, std::uint32_t global_batch);
 
 /// The shortest round in which communication takes at most 5 %, the fastest device trains on a
 /// whole mini-batch, and the slowest on `probe_samples` of its own:
 ///
 ///     T = max(q / 0.05, q' + min_i(b_i c_i), q' + max_i(probe_samples(b_i) · c_i) / M)
 ///
-/// with q the time of a synchronization, c_i seconds per sample, b_i mini-batches, q' = q where
-/// devices wait for the result of a synchronization (`waits`), else 0, and M the longest period:
-/// the slowest device need not synchronize in every round.
+/// with q the time of a synchronization, c_i seconds per sample, b_i least whole steps, q' = q
+/// where devices wait for the result of a synchronization (`waits`), else 0, and M the longest
+/// period: the slowest device need not synchronize in every round.
 Duration shortest_round(std::span<const DeviceSpeed> devices, Duration synchronization, bool waits,
                         std::uint32_t longest_period = 1);
 
@@ -38,9 +52,12 @@ std::uint32_t period_of(const DeviceSpeed& device, Duration round_time, std::uin
 /// a round that is far too long by a mistake cannot be shortened while it lasts.
 Duration smoothed_round_time(Duration current, Duration wanted);
 
-/// Samples for each step of a device that has `time` for one: whole mini-batches if these fit, else
-/// the share that fits, at least `probe_samples`. Returns `current` if that is off by no more than
-/// a twentieth or three quarters of a sample, so that fluctuating times change no sizes.
+/// Samples for each step of a device that has `time` from one synchronization to the next: whole
+/// steps if these fit, else the share that fits, at least `probe_samples`. A whole step takes a
+/// mini-batch; where the device has a part of a global batch, half of what fits, at least its part:
+/// many small steps without a synchronization would ruin a model. Returns `current` if that is off
+/// by no more than a twentieth or three quarters of a sample, so that fluctuating times change no
+/// sizes.
 std::uint32_t fitting_samples(const DeviceSpeed& device, Duration time, std::uint32_t current);
 
 /// Plans the ends of timed rounds: round r ends at F_r = max(F_{r−1}, last entry into

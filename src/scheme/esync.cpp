@@ -15,6 +15,9 @@ namespace {
 
 constexpr const char* step_samples_counter = "step_samples";
 
+/// A step that lacks a tenth of its samples is whole: parts of a batch fluctuate by a sample.
+constexpr double nearly_whole = 0.9;
+
 bool overlaps(const OptionValues& options) {
   return options[option::overlap] != Overlap::off;
 }
@@ -22,6 +25,7 @@ bool overlaps(const OptionValues& options) {
 /// Without a server, the remaining workers finish a round without a failed one.
 void adapt_esync(SchemeTraits& traits, const SchemeJob& job) {
   traits.regroups = !job.options[option::aggregate].by_server;
+  traits.divides_batches = job.options[option::pacing] == PaceRule::timed;
 }
 
 /// Where parts of the data differ, a momentum over rounds replaces the momentum of local steps,
@@ -94,7 +98,8 @@ void resolve_max_period(SchemeDefaults& defaults) {
 /// The replicas of a round are one batch: with 64 samples on each of four fast devices LeNet-5
 /// takes twice as long to an accuracy as with 64 on all.
 void resolve_batch(SchemeDefaults& defaults) {
-  if (defaults.workers > 1 && !defaults.global_batch && !defaults.has_batch) {
+  const bool timed = defaults.options[option::pacing] == PaceRule::timed;
+  if (timed && defaults.workers > 1 && !defaults.global_batch && !defaults.has_batch) {
     defaults.global_batch = usual_global_batch(defaults.workers, defaults.has_batch_norm);
   }
 }
@@ -133,12 +138,13 @@ std::unique_ptr<Scheme> make_esync(const SchemeContext& context) {
     throw InternalError("the scheme esync was made without a pacer");
   }
   auto schedule = std::make_unique<PacedSchedule>(
-      *context.pacer, PacedSchedule::Options{
-                          .first = first_pace(context.options[option::pacing], context.batch_size),
-                          .batch_size = context.batch_size,
-                          .done = context.done.value,
-                          .rule = context.options[option::pacing],
-                          .samples_to_do = context.averaging.samples_to_do});
+      *context.pacer,
+      PacedSchedule::Options{.first = first_pace(context.options[option::pacing],
+                                                 context.batch_size, context.global_batch > 0),
+                             .batch_size = context.batch_size,
+                             .done = context.done.value,
+                             .rule = context.options[option::pacing],
+                             .samples_to_do = context.averaging.samples_to_do});
   SchemeContext rounds = context;
   rounds.averaging.periods = context.options[option::max_period].value_or(1) > 1;
   return make_local_rounds(rounds, std::move(schedule), overlaps(context.options));
@@ -188,7 +194,9 @@ std::uint32_t PacedSchedule::step_samples() const {
 }
 
 double PacedSchedule::rate_factor(std::uint32_t samples) const {
-  const bool whole = rule_ == PaceRule::paper || steps_ == 0;
+  const std::uint32_t part = pacer_.order().whole;
+  const bool second = steps_ == 1 && part > 0 && samples >= nearly_whole * part;
+  const bool whole = rule_ == PaceRule::paper || steps_ == 0 || second;
   return whole ? 1 : std::min(1.0, static_cast<double>(samples) / batch_size_);
 }
 

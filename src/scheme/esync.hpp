@@ -22,7 +22,9 @@ constexpr auto names_of(PaceRule) {
 /// learning rate, so that a round in which every worker takes one step is a step of SGD with the
 /// mean gradient of all their samples. For every further step the rate is multiplied by the step's
 /// samples over those of a mini-batch: while the pacer's answer is on its way, a fast device may
-/// take hundreds of small steps, whose noisy gradients would ruin a model at the whole rate.
+/// take hundreds of small steps, whose noisy gradients would ruin a model at the whole rate. Where
+/// the device has a part of a global batch, the second step of a round has the whole rate, too, if
+/// it takes that many samples.
 class PacedSchedule : public SyncSchedule {
  public:
   struct Options {

@@ -56,6 +56,9 @@ struct SchemeTraits {
   bool compresses = true;      ///< workers send gradients or deltas, which a codec may compress
   bool weighs_workers = true;  ///< a weight scales a worker's contribution to an update
   bool balances = false;       ///< batch sizes follow the speeds of the devices
+  /// A step may take any part of a mini-batch: a global batch is a mini-batch of each worker, of
+  /// which its steps take parts by its measured speed.
+  bool divides_batches = false;
   /// Each worker trains on as much data as its device can, so the parts of the data are
   /// proportional to the speeds of the devices, where these are known.
   bool parts_by_speed = false;
@@ -140,10 +143,11 @@ struct SchemeContext {
 
   /// How means over workers are computed: weights, algorithm, compression, server.
   Averaging::Options averaging{};
-  PushWeight weight{};           ///< of gradients that the workers do not average themselves
-  double momentum = 0;           ///< of the replica's optimizer; 0 where it has none
-  bool nesterov = false;         ///< of the replica's optimizer
-  std::uint32_t batch_size = 0;  ///< of this worker
+  PushWeight weight{};             ///< of gradients that the workers do not average themselves
+  double momentum = 0;             ///< of the replica's optimizer; 0 where it has none
+  bool nesterov = false;           ///< of the replica's optimizer
+  std::uint32_t batch_size = 0;    ///< of this worker
+  std::uint32_t global_batch = 0;  ///< 0: there is none
   std::vector<std::uint32_t> batch_sizes{};  ///< of all workers
   std::uint32_t least_step = 1;              ///< the fewest samples of a step
   Round done{};                              ///< rounds before this run, where it is resumed

@@ -42,9 +42,10 @@ std::vector<std::uint32_t> batch_sizes_of(const TrainConfig& config, const Clust
   if (cluster != nullptr) {
     std::ranges::transform(cluster->devices, speeds.begin(), &DeviceProfile::samples_per_second);
   }
+  const bool divides = config.global_batch && !traits_of(config).divides_batches;
+  const std::uint32_t each = config.global_batch.value_or(config.batch_size.value_or(usual_batch));
   std::vector<std::uint32_t> sizes =
-      config.global_batch ? parts_of(*config.global_batch, speeds)
-                          : std::vector(speeds.size(), config.batch_size.value_or(usual_batch));
+      divides ? parts_of(each, speeds) : std::vector(speeds.size(), each);
   for (std::size_t rank = 0; cluster != nullptr && rank < sizes.size(); ++rank) {
     sizes[rank] = cluster->devices[rank].batch_size.value_or(sizes[rank]);
   }
@@ -217,6 +218,9 @@ std::uint32_t JobPlan::least_step_samples() const {
 /// The fewest samples of a step by rank, without regard to the speeds of devices.
 std::vector<std::uint32_t> JobPlan::least_steps() const {
   std::vector<std::uint32_t> least = batch_sizes();
+  if (config_.global_batch && traits_of(config_).divides_batches) {
+    return std::vector(least.size(), least_part);
+  }
   if (const auto cut = scheme_named(config_.scheme).least_step) {
     std::ranges::transform(least, least.begin(), [&](std::uint32_t batch_size) {
       return cut(config_.scheme_options, batch_size);
@@ -253,6 +257,9 @@ std::optional<Pacer::Options> JobPlan::pacing(std::uint64_t done) const {
     return std::nullopt;
   }
   Pacer::Options options{.batch_sizes = batch_sizes(), .done = done};
+  if (traits_of(config_).divides_batches) {
+    options.global_batch = config_.global_batch.value_or(0);
+  }
   scheme.pace(config_.scheme_options, options);
   return options;
 }
