@@ -14,7 +14,8 @@ Pacer::Options pacer_options(const PacedDevices::Options& options) {
                         .rule = options.rule,
                         .round_time = options.round_time,
                         .overlap = options.overlap,
-                        .longest_period = options.longest_period};
+                        .longest_period = options.longest_period,
+                        .global_batch = options.global_batch};
   for (const auto& device : options.devices) result.batch_sizes.push_back(device.batch_size);
   return result;
 }
@@ -80,7 +81,8 @@ void PacedDevices::live(std::uint32_t rank, std::function<void(Life&)> event, Du
 
 void PacedDevices::begin_life(std::uint32_t rank) {
   Life& life = lives_[rank];
-  const FirstPace first = first_pace(options_.rule, options_.devices[rank].batch_size);
+  const FirstPace first =
+      first_pace(options_.rule, options_.devices[rank].batch_size, options_.global_batch > 0);
   life = {.life = life.life + 1,
           .round = pacer_.state().round,
           .entered = pacer_.state().round - 1,

@@ -32,6 +32,7 @@ class PacedDevices {
     std::optional<Duration> round_time = {};
     bool overlap = true;
     std::uint32_t longest_period = 1;
+    std::uint32_t global_batch = 0;
     Duration latency{};
     Duration synchronization{};
     double jitter = 0;     ///< a step takes up to this share more, or less

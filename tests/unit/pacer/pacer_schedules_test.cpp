@@ -46,6 +46,8 @@ PacedDevices::Options with_everything(Random& random) {
   if (random.below(2) == 0) options.returns = 0.05;
   const bool may_miss_rounds = options.overlap && options.rule == PaceRule::timed;
   if (may_miss_rounds) options.longest_period = 1U << random.below(7);
+  const bool divides = options.rule == PaceRule::timed && random.below(2) == 0;
+  if (divides) options.global_batch = static_cast<std::uint32_t>(16 + random.below(200));
   return options;
 }
 

@@ -199,6 +199,22 @@ TEST(PacerByTime, BeginsWithProbesAndOneSynchronizationWhenAllAreKnown) {
   EXPECT_EQ(first.sync_after, std::nullopt);
 }
 
+TEST(PacerByTime, BeginsWithTwoSamplesOfAGlobalBatch) {
+  EXPECT_EQ(first_pace(Pacer::Rule::timed, 64, true).step_samples, 2);
+  EXPECT_EQ(first_pace(Pacer::Rule::timed, 1, true).step_samples, 1);
+  EXPECT_EQ(first_pace(Pacer::Rule::paper, 64, true).step_samples, 64);
+}
+
+TEST(PacerByTime, DividesAGlobalBatchBySpeed) {
+  Paced paced({.batch_sizes = {64, 64, 64}, .longest_period = 64, .global_batch = 64});
+  paced.step(0, 2ms, 2ms);
+  paced.step(1, 2ms, 2ms);
+  EXPECT_THAT(paced.step(2, 100ms, 100ms),
+              testing::Contains("0: round 1 open, 32 samples, resized"));
+  EXPECT_EQ(paced.pacer.state().round_time, 32ms);
+  EXPECT_EQ(paced.pacer.state().workers[2].period, 4) << "two samples in 100 ms";
+}
+
 TEST(PacerByTime, MeetsAfterTheStepThatEndsNearestToTheEnd) {
   Paced paced({.batch_sizes = {64, 64}, .round_time = 200ms, .overlap = true});
   paced.step(0, 4ms, 4ms);

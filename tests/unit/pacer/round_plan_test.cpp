@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <vector>
 
 #include "pacer/pacer_client.hpp"
 
@@ -34,6 +35,33 @@ TEST(RoundTime, NeedNotHoldAProbeOfADeviceThatMayMissRounds) {
   const std::array devices{fast, slow};
   EXPECT_NEAR(to_seconds(shortest_round(devices, 1ms, false, 2)), 4 * 0.05 / 2, 1e-6);
   EXPECT_NEAR(to_seconds(shortest_round(devices, 1ms, false, 64)), 64 * 0.001, 1e-6);
+}
+
+TEST(GlobalBatch, IsDividedBySpeed) {
+  std::vector<DeviceSpeed> devices{{.sample_seconds = 0.001, .batch_size = 64},
+                                   {.sample_seconds = 0.001, .batch_size = 64},
+                                   {.sample_seconds = 0.002, .batch_size = 64},
+                                   {.sample_seconds = 0.1, .batch_size = 64}};
+  divide_global_batch(devices, 64);
+  EXPECT_EQ(devices[0].part, 25) << "64 / 2.51";
+  EXPECT_EQ(devices[2].part, 13);
+  EXPECT_EQ(devices[3].part, 2) << "not less";
+  EXPECT_NEAR(to_seconds(shortest_round(devices, 1us, false, 64)), 0.025, 1e-6)
+      << "the part of the fastest";
+  EXPECT_EQ(period_of(devices[3], 25ms, 1, 64), 8) << "two samples, 0.2 s";
+  devices.resize(1);
+  divide_global_batch(devices, 256);
+  EXPECT_EQ(devices[0].part, 64) << "no more than a mini-batch";
+}
+
+TEST(GlobalBatch, IsTakenInAtMostTwoStepsARoundUnlessTheseAreWholeMiniBatches) {
+  const DeviceSpeed device{.sample_seconds = 0.001, .batch_size = 64, .part = 16};
+  EXPECT_EQ(fitting_samples(device, 1ms, 2), 2) << "the least step";
+  EXPECT_EQ(fitting_samples(device, 10ms, 2), 10) << "what fits";
+  EXPECT_EQ(fitting_samples(device, 17ms, 2), 16);
+  EXPECT_EQ(fitting_samples(device, 31ms, 2), 16);
+  EXPECT_EQ(fitting_samples(device, 50ms, 2), 25) << "half of what fits";
+  EXPECT_EQ(fitting_samples(device, 1s, 2), 64) << "a mini-batch";
 }
 
 TEST(Period, IsTheLeastPowerOfTwoThatHoldsAProbe) {

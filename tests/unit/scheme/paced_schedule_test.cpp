@@ -32,6 +32,37 @@ TEST(PacedSchedule, FurtherPartialStepsOfARoundHaveTheirShareOfTheRate) {
   EXPECT_EQ(schedule.rate_factor(16), 1) << "the first step of the next round";
 }
 
+/// While a round is held up, a worker with a part of the global batch may take hundreds of steps.
+TEST(PacedSchedule, OnlyTwoStepsOfAPartOfTheGlobalBatchHaveTheWholeRate) {
+  FixedOrder pacer;
+  PacedSchedule schedule(pacer, {.first = {.step_samples = 2, .sync_after = {}}, .batch_size = 64});
+  pacer.order_of_pacer = {
+      .round = 0, .sync_after = 0, .step_samples = 16, .period = 1, .whole = 16};
+  EXPECT_EQ(schedule.rate_factor(16), 1);
+  schedule.due_after({.samples = 16});
+  EXPECT_EQ(schedule.rate_factor(16), 1);
+  EXPECT_EQ(schedule.rate_factor(15), 1) << "parts fluctuate by a sample";
+  EXPECT_EQ(schedule.rate_factor(8), 0.125);
+  schedule.due_after({.samples = 16});
+  EXPECT_EQ(schedule.rate_factor(16), 0.25);
+  EXPECT_EQ(schedule.rate_factor(64), 1);
+}
+
+TEST(PacedSchedule, AdoptsThePeriodOfTheOrderWhereRoundsOfThatPeriodBegin) {
+  FixedOrder pacer;
+  PacedSchedule schedule(pacer, {.first = {.step_samples = 4, .sync_after = 1}, .batch_size = 64});
+  pacer.order_of_pacer = {.round = 0, .sync_after = 0, .step_samples = 4, .period = 4};
+  EXPECT_TRUE(schedule.due_after({.samples = 4}));
+  EXPECT_EQ(schedule.period(), 4) << "round 1 begins rounds of any period";
+  pacer.order_of_pacer = {.round = 5, .sync_after = 1, .step_samples = 4, .period = 8};
+  EXPECT_TRUE(schedule.due_after({.samples = 4}));
+  EXPECT_EQ(schedule.period(), 4) << "round 5 begins rounds of 4, not of 8";
+  schedule.call(6);
+  EXPECT_TRUE(schedule.due_after({.samples = 4})) << "all others synchronize in round 6";
+  EXPECT_EQ(schedule.period(), 8) << "which begins rounds of any period";
+  EXPECT_FALSE(schedule.due_after({.samples = 4}));
+}
+
 TEST(PacedSchedule, StepsOfThePaperHaveTheWholeRate) {
   FixedOrder pacer;
   PacedSchedule schedule(

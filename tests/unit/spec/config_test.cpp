@@ -251,6 +251,12 @@ TEST(CheckConfigTest, RefusesContradictions) {
   config.epochs = 2;
   config.warm_up = 3;
   EXPECT_THAT(refusal([&] { check_config(config); }), HasSubstr("does not fit into 2 epochs"));
+  config = {};
+  config.batch_size = 16;
+  config.global_batch = 64;
+  EXPECT_EQ(
+      refusal([&] { check_config(config); }),
+      "batch size 16 of each worker and global batch 64 exclude each other; give one of them");
   EXPECT_NO_THROW(check_config({}));
 }
 

@@ -4,6 +4,7 @@
 
 #include "spec/job_plan.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -16,6 +17,7 @@
 namespace syncopate {
 namespace {
 
+using testing::ElementsAre;
 namespace fs = std::filesystem;
 
 TrainConfig config_of(const std::string& scheme) {
@@ -52,6 +54,24 @@ TEST(JobPlan, DividesDataByTheSpeedsThatDevicesGoOnAt) {
   small.cluster = unequal_cluster();
   small.batch_size = 240;
   EXPECT_EQ(JobPlan(small).data_share(train, Rank{1}), 240 / 600.0) << "a batch at least";
+}
+
+TEST(JobPlan, DividesAGlobalBatchUnlessThePacerDoes) {
+  const auto sizes = [](const std::string& scheme, std::uint32_t global_batch, bool emulated) {
+    TrainConfig config = config_of(scheme);
+    config.batch_size.reset();
+    config.global_batch = global_batch;
+    if (emulated) {
+      config.cluster = unequal_cluster();
+    }
+    return JobPlan(config).batch_sizes();
+  };
+  EXPECT_THAT(sizes("ssgd", 64, true), ElementsAre(48, 16)) << "3 : 1";
+  EXPECT_THAT(sizes("ssgd", 65, false), ElementsAre(33, 32)) << "speeds are unknown";
+  EXPECT_THAT(sizes("ssgd", 4, true), ElementsAre(2, 2)) << "two samples at least";
+  EXPECT_THAT(sizes("esync", 64, true), ElementsAre(64, 64)) << "a mini-batch of each";
+  EXPECT_EQ(refusal([&] { sizes("ssgd", 3, false); }),
+            "global batch 3: expected at least 2 samples for each of 2 workers, 4 in all");
 }
 
 TEST(JobPlan, DividesDataByTheSharesThatAreAskedFor) {

@@ -7,8 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <utility>
+
 #include "base/errors.hpp"
 #include "collective/cost_model.hpp"
+#include "scheme/esync.hpp"
 #include "spec/config_fields.hpp"
 #include "spec/config_file.hpp"
 #include "tests/support/config_options.hpp"
@@ -34,6 +38,57 @@ TEST(ResolveConfig, GivesNbssgdWhatItMeetsIn) {
   set(config, "aggregate", "server");
   EXPECT_EQ(resolve_config(config, facts).servers, 1U);
   EXPECT_FALSE(server_keeps_model(resolve_config(config, facts))) << "it only adds";
+}
+
+TrainConfig resolved(TrainConfig config) {
+  return resolve_config(std::move(config),
+                        {.devices = {}, .usual_learning_rate = {}, .time = "now"});
+}
+
+TrainConfig esync_of(std::uint32_t workers) {
+  TrainConfig config;
+  config.scheme = "esync";
+  config.workers = workers;
+  return config;
+}
+
+TEST(ResolveConfig, GivesEsyncAGlobalBatch) {
+  EXPECT_EQ(resolved(esync_of(4)).global_batch, 64U);
+  EXPECT_FALSE(resolved(esync_of(4)).batch_size);
+  EXPECT_EQ(resolved(esync_of(16)).global_batch, 128U) << "8 for each";
+  EXPECT_EQ(resolved(esync_of(1)).batch_size, 64U);
+  TrainConfig config = esync_of(8);
+  config.network = NetworkChoice::of("resnet18-v1");
+  EXPECT_EQ(resolved(config).global_batch, 128U) << "16 for each, with BatchNorm";
+  config.batch_size = 20;
+  EXPECT_FALSE(resolved(config).global_batch);
+  config = esync_of(4);
+  set(config, "pacing", "paper");
+  EXPECT_EQ(resolved(config).batch_size, 64U) << "whole mini-batches";
+  config.scheme = "ssgd";
+  EXPECT_EQ(resolved(config).batch_size, 64U);
+}
+
+TEST(ResolveConfig, LetsWorkersOfEsyncMissRoundsWhereTheyCan) {
+  const auto max_period = [](const TrainConfig& config) {
+    return resolved(config).scheme_options[option::max_period];
+  };
+  EXPECT_EQ(max_period(esync_of(4)), 64U);
+  const std::map<const char*, const char*> full{
+      {"pacing", "paper"}, {"overlap", "off"}, {"aggregate", "server"}, {"compress", "int8"}};
+  for (const auto& [name, value] : full) {
+    TrainConfig config = esync_of(4);
+    set(config, name, value);
+    EXPECT_EQ(max_period(config), 1U) << name;
+    set(config, "max-period", 8);
+    EXPECT_THAT(refusal([&] { resolved(config); }), HasSubstr("--max-period 8 needs ")) << name;
+  }
+  TrainConfig config = esync_of(4);
+  config.split = Split::parse("class");
+  EXPECT_EQ(max_period(config), 1U);
+  config = esync_of(4);
+  set(config, "max-period", 6);
+  EXPECT_EQ(refusal([&] { resolved(config); }), "--max-period 6: expected a power of two");
 }
 
 TEST(ResolveConfig, GivesRacyNbssgdSharedMemoryOrAServerThatKeepsTheModel) {
