@@ -218,16 +218,17 @@ Decisions Coordinator::handle_step(NodeId from, const wire::ToCoordinator& messa
   return {};
 }
 
-/// Only the first worker has read a checkpoint, and with it the pacer's memory.
+/// A worker brings the speed of its device, and the first one the pacer's memory from a checkpoint.
 Decisions Coordinator::handle_arrival(NodeId from, const wire::Arrived& arrived) {
   const Sender sender = membership_.sender(from);
   const bool leads = sender == Sender::leader;
   if (arrived.restarts() && (leads || sender == Sender::worker)) {
     restart_barrier_ = std::max(restart_barrier_, arrived.barrier());
   }
-  if (pacing_ && leads) {
+  const Member* const member = present_member(from);
+  if (pacing_ && member != nullptr) {
     try {
-      pacing_->arrived(arrived);
+      pacing_->arrived(*member, arrived);
     } catch (const ConfigError& error) {
       return membership_.refused(error.what());
     }

@@ -38,7 +38,7 @@ PaceEstimate::State from_wire(const wire::PacerMemory::Estimate& estimate) {
 Pacer::Pacer(Options options)
     : options_(std::move(options)),
       round_(options_.done + 1),
-      first_round_(round_),
+      base_(options_.done),
       plan_({.round_time = options_.round_time,
              .overlap = options_.overlap,
              .longest_period = options_.longest_period}) {
@@ -108,15 +108,45 @@ Paces Pacer::time_passed(TimePoint now) {
   return decide();
 }
 
+void Pacer::expect(Rank rank, double sample_seconds) {
+  Worker& worker = workers_.at(rank.value);
+  if (options_.rule == Rule::timed && !worker.reported) {
+    worker.reported = true;
+    worker.estimate.observe(worker.batch_size, from_seconds(sample_seconds * worker.batch_size));
+  }
+}
+
+std::vector<std::uint32_t> Pacer::periods_at_restart() const {
+  std::vector<std::uint32_t> periods(workers_.size(), 1);
+  std::vector<DeviceSpeed> devices = known_speeds();
+  const auto present = std::ranges::count_if(workers_, &Worker::present);
+  if (options_.longest_period == 1 || std::ssize(devices) < present) {
+    return periods;
+  }
+  if (options_.global_batch > 0) {
+    divide_global_batch(devices, options_.global_batch);
+  }
+  const Duration round_time = plan_.round_time().value_or(plan_.wanted_round_time(devices));
+  auto device = devices.begin();
+  for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+    if (workers_[rank].present) {
+      periods[rank] = period_of(*device++, round_time, 1, options_.longest_period);
+    }
+  }
+  return periods;
+}
+
 Paces Pacer::restart(TimePoint now) {
   advance_to(now);
+  const std::vector<std::uint32_t> periods = periods_at_restart();
+  auto period = periods.begin();
   plan_.restart();
-  first_round_ = round_;
+  base_ = round_ - 1;
   for (Worker& worker : workers_) {
-    worker.round = round_;
-    worker.rounds = 1;
-    worker.unsent |= worker.period != 1;
-    worker.period = 1;
+    worker.period = *period++;
+    worker.rounds = worker.period;
+    worker.round = base_ + worker.rounds;
+    worker.unsent |= options_.longest_period > 1;
     worker.steps = 0;
     worker.step_began = now_;
     worker.current_samples = worker.step_samples;
@@ -328,7 +358,7 @@ std::uint32_t Pacer::size_for(const Worker& worker) const {
 /// How many rounds the step after the current one belongs to.
 std::uint32_t Pacer::rounds_of_next_step(const Worker& worker) const {
   return worker.sync_after && worker.steps + 1 >= *worker.sync_after
-             ? adopted_period(worker.round, first_round_, worker.period)
+             ? adopted_period(worker.round, base_, worker.period)
              : worker.rounds;
 }
 

@@ -88,8 +88,18 @@ class Pacer {
   /// Call this regularly: a step may take longer than estimated, without any report.
   Paces time_passed(TimePoint now);
 
-  /// Called when every worker present has entered the synchronization of the previous round and
-  /// continues at this moment, at which the next round begins.
+  /// A worker's device takes that long for a sample, as was measured before its first step. Where
+  /// the speeds of all are known, no round waits for a first report. Without effect under `paper`,
+  /// and on a worker that has reported.
+  void expect(Rank worker, double sample_seconds);
+
+  /// In which round after the last one each worker synchronizes first, by rank, if they restart
+  /// now.
+  std::vector<std::uint32_t> periods_at_restart() const;
+
+  /// Called when every worker present has entered the synchronization of the previous round, or
+  /// none has taken a step, and all continue at this moment: each synchronizes in the round that
+  /// `periods_at_restart` says.
   Paces restart(TimePoint now);
 
   /// The pacer's estimates, for checkpoints.
@@ -152,7 +162,7 @@ class Pacer {
   Options options_;
   std::vector<Worker> workers_;      ///< by rank
   std::uint64_t round_;              ///< its synchronization is next, or in progress
-  std::uint64_t first_round_;        ///< of this run, or since the last restart
+  std::uint64_t base_;               ///< the round before this run, or before the last restart
   std::uint64_t samples_ = 0;        ///< of all that have entered a synchronization
   std::uint64_t samples_to_do_ = 0;  ///< 0: no limit, or no worker has reported
   RoundPlan plan_;

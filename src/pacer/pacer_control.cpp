@@ -65,14 +65,23 @@ bool PacerService::handle(const Member& from, const wire::ToCoordinator& message
   return true;
 }
 
-void PacerService::arrived(const wire::Arrived& arrived) {
+void PacerService::arrived(const Member& from, const wire::Arrived& arrived) {
+  if (from.role != Role::worker) {
+    return;
+  }
   if (arrived.has_pacer()) {
     pacer_.load(arrived.pacer());
+  }
+  if (arrived.samples_per_second() > 0) {
+    pacer_.expect(from.rank, 1 / arrived.samples_per_second());
   }
 }
 
 void PacerService::before_restart(wire::Released& released) {
   *released.mutable_pacer() = pacer_.memory();
+  for (const std::uint32_t period : pacer_.periods_at_restart()) {
+    released.mutable_pacer()->add_periods(period);
+  }
 }
 
 /// The pacer's decisions depend only on reports, and on ticks that begin at the restart, so they

@@ -34,7 +34,7 @@ class PacerService final : public ControlHandler {
 
   void view_installed(const View& view) override;
   bool handle(const Member& from, const wire::ToCoordinator& message) override;
-  void arrived(const wire::Arrived& arrived) override;
+  void arrived(const Member& from, const wire::Arrived& arrived) override;
   void before_restart(wire::Released& released) override;
   void restarted() override;
   void gone(const Member& member) override;

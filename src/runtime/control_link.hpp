@@ -38,7 +38,7 @@ class ControlHandler {
   /// Errors: ProtocolError if the message contradicts earlier ones.
   virtual bool handle(const Member& from, const wire::ToCoordinator& message) = 0;
   /// A worker has arrived at a barrier. Errors: ConfigError, which ends the job.
-  virtual void arrived(const wire::Arrived& arrived) = 0;
+  virtual void arrived(const Member& from, const wire::Arrived& arrived) = 0;
   /// The workers restart: adds to the message that releases them.
   virtual void before_restart(wire::Released& released) = 0;
   /// The workers were released, and restart.

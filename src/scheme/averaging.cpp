@@ -305,13 +305,13 @@ void Averaging::load_worker_states(const std::map<std::string, OptimizerState>& 
                     .velocity_of_all = slot("velocity_of_all")});
 }
 
-void Averaging::restart() {
+void Averaging::restart(Round last, const std::vector<std::uint32_t>& periods) {
   allreduce_.forget_links();
   for (auto& [ranks, part] : parts_) {
     part.allreduce.forget_links();
   }
   if (book_) {
-    book_->restart();
+    book_->restart(last, periods);
   }
 }
 

@@ -122,8 +122,9 @@ class Averaging {
   /// synchronization is under way. Errors of `load_worker_states`: DataError.
   std::map<std::string, OptimizerState> worker_states() const;
   void load_worker_states(const std::map<std::string, OptimizerState>& states);
-  /// Measures links again before the next allreduce. All workers are in the next round.
-  void restart();
+  /// Measures links again before the next allreduce. After the round `last` workers take part again
+  /// as `RoundBook::restart` says.
+  void restart(Round last = {}, const std::vector<std::uint32_t>& periods = {});
 
   /// Statistics of compression; zeros without compression.
   CompressionStats compression() const { return allreduce_.compression(); }

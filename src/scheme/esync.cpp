@@ -157,7 +157,7 @@ bool PacedSchedule::due_after(const LocalStep& step) {
   const bool due = is_due();
   if (due) {
     const std::uint32_t wanted = std::max(1U, pacer_.order().period);
-    period_ = adopted_period(round_, first_round_, wanted);
+    period_ = adopted_period(round_, base_, wanted);
   }
   pacer_.report({.round = round_,
                  .steps = steps_,
@@ -177,14 +177,15 @@ bool PacedSchedule::due_after(const LocalStep& step) {
 }
 
 void PacedSchedule::call(std::uint64_t round) {
-  const bool early = round < round_;
-  restart(round);
-  called_early_ = early;
+  called_early_ = round < round_;
+  round_ = round;
+  base_ = round;
 }
 
-void PacedSchedule::restart(std::uint64_t round) {
-  round_ = round;
-  first_round_ = round;
+void PacedSchedule::restart(std::uint64_t last, std::uint32_t period) {
+  base_ = last;
+  round_ = last + period;
+  period_ = period;
   called_early_ = false;
 }
 

@@ -43,7 +43,7 @@ class PacedSchedule : public SyncSchedule {
         rule_(options.rule),
         samples_to_do_(options.samples_to_do),
         round_(options.done + 1),
-        first_round_(round_) {}
+        base_(options.done) {}
 
   bool due_after(const LocalStep& step) override;
   std::uint32_t step_samples() const override;
@@ -51,7 +51,7 @@ class PacedSchedule : public SyncSchedule {
   bool ends_with_the_job() const override { return rule_ == PaceRule::timed; }
   std::uint32_t period() const override { return period_; }
   void call(std::uint64_t round) override;
-  void restart(std::uint64_t round) override;
+  void restart(std::uint64_t last, std::uint32_t period) override;
   OptimizerState state() const override;
   void load(const OptimizerState& state) override;
 
@@ -65,7 +65,7 @@ class PacedSchedule : public SyncSchedule {
   PaceRule rule_;
   std::uint64_t samples_to_do_;
   std::uint64_t round_;        ///< of the next synchronization
-  std::uint64_t first_round_;  ///< begins rounds of any period
+  std::uint64_t base_;         ///< a round that begins rounds of any period
   std::uint32_t period_ = 1;   ///< from the last synchronization to the next
   std::uint64_t steps_ = 0;    ///< since the last synchronization
   bool called_early_ = false;  ///< all others synchronize in `round_`, before this worker expected

@@ -326,10 +326,10 @@ void LocalRounds::all_continue_after(Round round) {
   sync_schedule_->call(round.value + 1);
 }
 
-void LocalRounds::restart() {
-  period_ = 1;
-  sync_schedule_->restart(round_.value + 1);
-  averaging_.restart();
+void LocalRounds::restart(const std::vector<std::uint32_t>& periods, Rank self) {
+  period_ = self.value < periods.size() ? periods[self.value] : 1;
+  sync_schedule_->restart(round_.value, period_);
+  averaging_.restart(round_, periods);
 }
 
 SyncRound LocalRounds::synchronize_now(Replica& replica, Spent& spent) {

@@ -47,8 +47,9 @@ class SyncSchedule {
   /// All workers synchronize next in `round`, which begins rounds of any period; a worker that
   /// expected to do so later, after its next step.
   virtual void call(std::uint64_t /*round*/) {}
-  /// All workers begin again, in `round`.
-  virtual void restart(std::uint64_t /*round*/) {}
+  /// All workers begin again after the round `last`, which begins rounds of any period. This one
+  /// synchronizes `period` rounds later.
+  virtual void restart(std::uint64_t /*last*/, std::uint32_t /*period*/) {}
   /// The state of this worker's schedule after a round, for a checkpoint; may be empty.
   virtual OptimizerState state() const { return {}; }
   virtual void load(const OptimizerState& /*state*/) {}
@@ -189,7 +190,7 @@ class LocalRounds : public AveragingScheme, public HasRounds {
   std::map<std::string, OptimizerState> worker_states() const override;
   void load_worker_states(const std::map<std::string, OptimizerState>& states) override;
   void agree_after_failures() override { averaging_.agree_after_failures(); }
-  void restart() override;
+  void restart(const std::vector<std::uint32_t>& periods, Rank self) override;
   /// Resets the outer optimizer: its momentum belongs to the former model.
   void take_replica(Replica& replica, const AllWorkers& workers) override;
 

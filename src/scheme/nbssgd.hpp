@@ -52,7 +52,9 @@ class Nbssgd : public AveragingScheme, public HasRounds {
 
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override { return options_.rounds.batch.size(); }
-  void restart() override { averaging_.restart(); }
+  void restart(const std::vector<std::uint32_t>& /*periods*/, Rank /*self*/) override {
+    averaging_.restart();
+  }
   std::optional<SyncRound> leave(Replica& replica) override;
 
  private:

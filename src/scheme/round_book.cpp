@@ -38,8 +38,12 @@ void RoundBook::complete(const SyncRound& sync_round, std::span<const Rank> rank
   }
 }
 
-void RoundBook::restart() {
-  std::ranges::fill(next_, done_.last + 1);
+void RoundBook::restart(Round last, const std::vector<std::uint32_t>& periods) {
+  before_ = last.value;
+  done_.last = last.value;
+  for (std::size_t rank = 0; rank < next_.size(); ++rank) {
+    next_[rank] = last.value + (rank < periods.size() ? periods[rank] : 1);
+  }
 }
 
 std::vector<std::byte> RoundBook::packed() const {

@@ -41,8 +41,9 @@ class RoundBook {
   void complete(const SyncRound& sync_round, std::span<const Rank> ranks,
                 const std::vector<StepInfo>& infos, bool all);
 
-  /// All workers take part in the next round, whatever their periods are.
-  void restart();
+  /// All have the model after the round `last`, and take part again that many rounds later, by rank
+  /// in the job; `periods` empty: in the next one.
+  void restart(Round last, const std::vector<std::uint32_t>& periods);
 
   /// The book after the last round, for a worker whose round broke while others completed it; as
   /// many bytes on every worker. `load` returns false if this worker had missed rounds before: the

@@ -242,9 +242,11 @@ class HasRounds {
   /// Called between two rounds, where a worker may have failed since the last one: helps the
   /// workers whose round broke to finish it.
   virtual void agree_after_failures() {}
-  /// Called when all workers continue at the same time, as in a resumed run: the scheme repeats
-  /// measurements that it does not save.
-  virtual void restart() = 0;
+  /// Called when all workers continue at the same time, at the beginning and as in a resumed run:
+  /// the scheme repeats measurements that it does not save. `periods`, by rank: in which round
+  /// after the last one a worker is next (`RoundBook`); empty: all are in the next one. `self`:
+  /// this worker.
+  virtual void restart(const std::vector<std::uint32_t>& periods, Rank self) = 0;
 };
 
 /// A scheme whose workers wait for steps of others outside of rounds, or whose model is kept by a

@@ -51,10 +51,8 @@ ModelSnapshot WorkerSession::model_with_all_states() {
 /// until then is off the training clock, which continues from the reading in the checkpoint, as in
 /// a run that is resumed here.
 void WorkerSession::restart_all_workers(ModelSnapshot& model) {
-  if (auto* const rounds = offered<HasRounds>(*scheme_)) {
-    rounds->restart();
-  }
-  const wire::PacerMemory pacer = link_.restart({}, [this] { agree_after_failures(); });
+  const wire::PacerMemory pacer = link_.restart({}, 0, [this] { agree_after_failures(); });
+  restart_rounds(*scheme_, pacer);
   if (pacer.workers_size() > 0) {
     model.states[state_of_pacer] = to_state(pacer);
   }
@@ -62,6 +60,14 @@ void WorkerSession::restart_all_workers(ModelSnapshot& model) {
   device_.restart(progress_.training);
   evaluations_.restart(moment());
   checkpoints_.restart(moment());
+}
+
+void WorkerSession::restart_rounds(Scheme& scheme, const wire::PacerMemory& pacer) const {
+  auto* const rounds = offered<HasRounds>(scheme);
+  if (rounds == nullptr) {
+    return;
+  }
+  rounds->restart({pacer.periods().begin(), pacer.periods().end()}, options_.rank);
 }
 
 void WorkerSession::agree_after_failures() {

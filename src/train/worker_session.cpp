@@ -123,7 +123,7 @@ std::unique_ptr<Scheme> WorkerSession::begin_together() {
   if (auto* const saves = offered<SavesState>(*scheme)) {
     saves->load_worker_states(setup_.states());
   }
-  link_.restart(setup_.pacer());
+  restart_rounds(*scheme, link_.restart(setup_.pacer(), setup_.stand_alone_throughput()));
   return scheme;
 }
 

@@ -146,6 +146,7 @@ class WorkerSession {
   void save_all_workers(bool evaluate);
   ModelSnapshot model_with_all_states();
   void restart_all_workers(ModelSnapshot& model);
+  void restart_rounds(Scheme& scheme, const wire::PacerMemory& pacer) const;
   void agree_after_failures();
   States own_states() const;
   ModelSnapshot copy_of_model();

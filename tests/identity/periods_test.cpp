@@ -310,6 +310,7 @@ TEST(Periods, OutliveAnyWorkerButTheFirst) {
 
 TEST(Periods, TakeAnOuterOptimizer) {
   TrainConfig config = config_of("outer");
+  config.epochs = 20;
   set(config, "outer-optimizer", "nesterov");
   set(config, "global-lr", 0.3);
   SimulatedJob job = toy_job(config);

@@ -171,7 +171,8 @@ TEST(PacerService, PutsItsMemoryIntoTheMessageOfARestart) {
     wire::Arrived arrived;
     arrived.mutable_pacer()->add_workers();
     arrived.mutable_pacer()->add_workers();
-    EXPECT_THROW(service.arrived(arrived), ConfigError) << "a checkpoint of two workers";
+    EXPECT_THROW(service.arrived(worker_at(NodeId{1}), arrived), ConfigError)
+        << "a checkpoint of two workers";
   });
   simulation.run();
 }

@@ -50,15 +50,17 @@ TEST(PacedSchedule, OnlyTwoStepsOfAPartOfTheGlobalBatchHaveTheWholeRate) {
 
 TEST(PacedSchedule, AdoptsThePeriodOfTheOrderWhereRoundsOfThatPeriodBegin) {
   FixedOrder pacer;
-  PacedSchedule schedule(pacer, {.first = {.step_samples = 4, .sync_after = 1}, .batch_size = 64});
-  pacer.order_of_pacer = {.round = 0, .sync_after = 0, .step_samples = 4, .period = 4};
+  PacedSchedule schedule(pacer, {.first = {.step_samples = 4, .sync_after = {}}, .batch_size = 64});
+  schedule.restart(20, 4);
+  EXPECT_EQ(schedule.period(), 4);
+  pacer.order_of_pacer = {.round = 24, .sync_after = 1, .step_samples = 4, .period = 8};
   EXPECT_TRUE(schedule.due_after({.samples = 4}));
-  EXPECT_EQ(schedule.period(), 4) << "round 1 begins rounds of any period";
-  pacer.order_of_pacer = {.round = 5, .sync_after = 1, .step_samples = 4, .period = 8};
+  EXPECT_EQ(schedule.period(), 4) << "round 24 begins rounds of 4 after round 20, not of 8";
+  pacer.order_of_pacer.round = 28;
   EXPECT_TRUE(schedule.due_after({.samples = 4}));
-  EXPECT_EQ(schedule.period(), 4) << "round 5 begins rounds of 4, not of 8";
-  schedule.call(6);
-  EXPECT_TRUE(schedule.due_after({.samples = 4})) << "all others synchronize in round 6";
+  EXPECT_EQ(schedule.period(), 8);
+  schedule.call(29);
+  EXPECT_TRUE(schedule.due_after({.samples = 4})) << "all others synchronize in round 29";
   EXPECT_EQ(schedule.period(), 8) << "which begins rounds of any period";
   EXPECT_FALSE(schedule.due_after({.samples = 4}));
 }

@@ -90,8 +90,12 @@ TEST(RoundBook, PutsAllWorkersIntoTheNextRoundAfterARestart) {
   sync_round.round = Round{5};
   book.complete(sync_round, ranks_below(3), infos, true);
   EXPECT_EQ(members(book, 6, 3), std::vector{Rank{0}});
-  book.restart();
+  book.restart(Round{5}, {});
   EXPECT_EQ(members(book, 6, 3), ranks_below(3));
+  book.restart(Round{5}, {1, 4, 2});
+  EXPECT_EQ(members(book, 6, 3), std::vector{Rank{0}});
+  EXPECT_EQ(members(book, 7, 3), (std::vector{Rank{0}, Rank{2}}));
+  EXPECT_EQ(members(book, 9, 3), ranks_below(3));
 }
 
 TEST(RoundBook, PutsAllWorkersIntoTheRoundAfterTheyAgreedOnACheckpoint) {
