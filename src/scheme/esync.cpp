@@ -99,7 +99,8 @@ void resolve_max_period(SchemeDefaults& defaults) {
 /// takes twice as long to an accuracy as with 64 on all.
 void resolve_batch(SchemeDefaults& defaults) {
   const bool timed = defaults.options[option::pacing] == PaceRule::timed;
-  if (timed && defaults.workers > 1 && !defaults.global_batch && !defaults.has_batch) {
+  const bool open = !defaults.global_batch && !defaults.has_batch;
+  if (open && timed && !defaults.skewed && defaults.workers > 1) {
     defaults.global_batch = usual_global_batch(defaults.workers, defaults.has_batch_norm);
   }
 }

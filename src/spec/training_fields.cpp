@@ -105,8 +105,8 @@ std::vector<Field> optimizer_fields() {
              .help = "samples of all workers together and a step, in place of --batch-size: parts "
                      "by the speeds of a cluster file, else equal",
              .limits = batch_sizes,
-             .when_unset = "with esync 64, or 8 for each worker if that is more; with BatchNorm "
-                           "16"}),
+             .when_unset = "with esync and a split iid 64, or 8 for each worker if that is "
+                           "more; 16 with BatchNorm"}),
       field(&Config::optimizer, {.name = "optimizer",
                                  .group = option_group::optimization,
                                  .value = "NAME",

@@ -65,6 +65,9 @@ TEST(ResolveConfig, GivesEsyncAGlobalBatch) {
   config = esync_of(4);
   set(config, "pacing", "paper");
   EXPECT_EQ(resolved(config).batch_size, 64U) << "whole mini-batches";
+  config = esync_of(4);
+  config.split = Split::parse("class");
+  EXPECT_EQ(resolved(config).batch_size, 64U) << "parts of the data differ";
   config.scheme = "ssgd";
   EXPECT_EQ(resolved(config).batch_size, 64U);
 }
