@@ -104,6 +104,8 @@ inline constexpr double open_end = 1e9;
 
 /// Samples per worker and step by default.
 inline constexpr std::uint32_t usual_batch = 64;
+/// The least part of a global batch: two samples have a variance, which BatchNorm needs.
+inline constexpr std::uint32_t least_part_of_batch = 2;
 
 /// All settings that determine the computation of a training job. Written to a run's folder as
 /// `config.toml`, from which the same job runs again.

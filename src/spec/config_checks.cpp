@@ -343,13 +343,26 @@ void check_shares(const TrainConfig& config) {
   }
 }
 
-void check_config(const TrainConfig& config) {
-  check_counts(config);
+/// Errors: ConfigError if there is a batch of each worker, too, or a worker would get less than the
+/// least part.
+void check_global_batch(const TrainConfig& config) {
+  if (config.global_batch && *config.global_batch / least_part_of_batch < config.workers) {
+    throw ConfigError(
+        fmt::format("global batch {}: expected at least {} samples for each of {} "
+                    "workers, {} in all",
+                    *config.global_batch, least_part_of_batch, config.workers,
+                    least_part_of_batch * config.workers));
+  }
   if (config.batch_size && config.global_batch) {
     throw ConfigError(fmt::format(
         "batch size {} of each worker and global batch {} exclude each other; give one of them",
         *config.batch_size, *config.global_batch));
   }
+}
+
+void check_config(const TrainConfig& config) {
+  check_counts(config);
+  check_global_batch(config);
   const SchemeSpec& scheme = scheme_named(config.scheme);
   if (scheme.check != nullptr) {
     scheme.check(scheme_job_of(config));

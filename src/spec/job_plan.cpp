@@ -7,7 +7,6 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
-#include <span>
 
 #include "base/errors.hpp"
 #include "base/printable.hpp"
@@ -21,20 +20,6 @@ namespace {
 
 constexpr std::size_t letters_of_a_name = 60;
 
-/// Two samples have a variance, which BatchNorm needs.
-constexpr std::uint32_t least_part = 2;
-
-std::vector<std::uint32_t> parts_of(std::uint32_t global_batch, std::span<const double> speeds) {
-  const auto workers = static_cast<std::uint32_t>(speeds.size());
-  if (global_batch / least_part < workers) {
-    throw ConfigError(
-        fmt::format("global batch {}: expected at least {} samples for each of {} "
-                    "workers, {} in all",
-                    global_batch, least_part, workers, least_part * workers));
-  }
-  return divide(global_batch, speeds, least_part);
-}
-
 }  // namespace
 
 std::vector<std::uint32_t> batch_sizes_of(const TrainConfig& config, const ClusterFile* cluster) {
@@ -45,7 +30,7 @@ std::vector<std::uint32_t> batch_sizes_of(const TrainConfig& config, const Clust
   const bool divides = config.global_batch && !traits_of(config).divides_batches;
   const std::uint32_t each = config.global_batch.value_or(config.batch_size.value_or(usual_batch));
   std::vector<std::uint32_t> sizes =
-      divides ? parts_of(each, speeds) : std::vector(speeds.size(), each);
+      divides ? divide(each, speeds, least_part_of_batch) : std::vector(speeds.size(), each);
   for (std::size_t rank = 0; cluster != nullptr && rank < sizes.size(); ++rank) {
     sizes[rank] = cluster->devices[rank].batch_size.value_or(sizes[rank]);
   }
@@ -219,7 +204,7 @@ std::uint32_t JobPlan::least_step_samples() const {
 std::vector<std::uint32_t> JobPlan::least_steps() const {
   std::vector<std::uint32_t> least = batch_sizes();
   if (config_.global_batch && traits_of(config_).divides_batches) {
-    return std::vector(least.size(), least_part);
+    return std::vector(least.size(), least_part_of_batch);
   }
   if (const auto cut = scheme_named(config_.scheme).least_step) {
     std::ranges::transform(least, least.begin(), [&](std::uint32_t batch_size) {

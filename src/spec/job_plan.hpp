@@ -26,7 +26,6 @@ Dataset load_data(const TrainConfig& config);
 /// these are known, into parts of at least two samples, unless the scheme divides it while it runs
 /// (`SchemeTraits::divides_batches`): then it is the mini-batch of each worker. A device's own
 /// mini-batch in a cluster file stays. `cluster`: null without one.
-/// Errors: ConfigError if the global batch is too small for the workers.
 std::vector<std::uint32_t> batch_sizes_of(const TrainConfig& config, const ClusterFile* cluster);
 
 /// The consequences of a resolved configuration and its cluster file, equal on every node.

@@ -257,6 +257,11 @@ TEST(CheckConfigTest, RefusesContradictions) {
   EXPECT_EQ(
       refusal([&] { check_config(config); }),
       "batch size 16 of each worker and global batch 64 exclude each other; give one of them");
+  config = {};
+  config.workers = 2;
+  config.global_batch = 3;
+  EXPECT_EQ(refusal([&] { check_config(config); }),
+            "global batch 3: expected at least 2 samples for each of 2 workers, 4 in all");
   EXPECT_NO_THROW(check_config({}));
 }
 

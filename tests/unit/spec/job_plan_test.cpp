@@ -70,8 +70,6 @@ TEST(JobPlan, DividesAGlobalBatchUnlessThePacerDoes) {
   EXPECT_THAT(sizes("ssgd", 65, false), ElementsAre(33, 32)) << "speeds are unknown";
   EXPECT_THAT(sizes("ssgd", 4, true), ElementsAre(2, 2)) << "two samples at least";
   EXPECT_THAT(sizes("esync", 64, true), ElementsAre(64, 64)) << "a mini-batch of each";
-  EXPECT_EQ(refusal([&] { sizes("ssgd", 3, false); }),
-            "global batch 3: expected at least 2 samples for each of 2 workers, 4 in all");
 }
 
 TEST(JobPlan, DividesDataByTheSharesThatAreAskedFor) {
