@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "cli/compare/comparison_report.hpp"
@@ -240,12 +241,14 @@ std::optional<Plot> accuracy_plot(const Setting& setting, Progress progress) {
 std::optional<Plot> devices_plot(const Setting& setting) {
   std::vector<Line> lines;
   double most_devices = 0;
+  double shortest = std::numeric_limits<double>::infinity();
   double longest = 0;
   for (const RunGroup& group : setting.groups) {
     std::vector<BandPoint> points;
     for (const TimeOnDevices& one : group.runs.front().on_fewer_devices) {
       points.push_back({one.devices, one.median, one.least, one.most});
       most_devices = std::max(most_devices, one.devices);
+      shortest = std::min(shortest, one.least);
       longest = std::max(longest, one.most);
     }
     if (!points.empty()) {
@@ -261,8 +264,8 @@ std::optional<Plot> devices_plot(const Setting& setting) {
                 "first: median over seeds, with a band from the least to the most."};
   plot.drawing = fmt::format(
       "set xlabel 'devices, the fastest first' offset 0,0.7\nset ylabel 'time to accuracy (s)'\n"
-      "set xrange [1:{:g}]\nset xtics 1\nset yrange [0:{:g}]\n",
-      most_devices, 1.05 * longest);
+      "set xrange [1:{:g}]\nset xtics 1\nset logscale y\nset yrange [{:g}:{:g}]\n",
+      most_devices, shortest / 1.3, longest * 1.3);
   add_lines(plot, lines);
   return plot;
 }
