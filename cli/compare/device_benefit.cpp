@@ -65,14 +65,14 @@ std::vector<DeviceBenefit> benefits_of(const ComparisonPlan& plan, const Cluster
   const std::vector<std::size_t> order = by_speed(cluster, all);
   std::vector<DeviceBenefit> benefits;
   for (const Contestant& whole : plan.contestants) {
+    if (whole.is_limit || whole.fastest > 0) {
+      continue;  // it does not run on fewer devices
+    }
     std::vector<const Times*> by_count(all + 1, nullptr);
     for (const Contestant& one : plan.contestants) {
       if (one.prefix_of == whole.label) {
         by_count[one.fastest] = &times.at(one.label);
       }
-    }
-    if (std::ranges::count(by_count, nullptr) > 2) {
-      continue;  // it does not run on fewer devices
     }
     by_count[all] = &times.at(whole.label);
     for (std::size_t count = 1; count <= all; ++count) {

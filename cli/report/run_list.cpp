@@ -59,7 +59,7 @@ std::vector<RunRecord> unfinished(const fs::path& folder, const Json& comparison
   return runs;
 }
 
-/// Of the devices with which most seeds reached the target.
+/// Leaves out numbers of devices with which most seeds did not reach the target.
 std::vector<TimeOnDevices> times_by_devices(const Json& comparison, const std::string& label) {
   std::vector<TimeOnDevices> times;
   for (const Json& one : comparison.value("device_benefits", Json::array())) {

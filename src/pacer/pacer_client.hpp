@@ -25,7 +25,7 @@ struct StepReport {
   Duration took{};            ///< data, forward, backward, update
   bool synchronizes =
       false;  ///< the worker enters the round's synchronization, then the next round
-  /// Where it synchronizes: in the how manieth round after this one it does so next.
+  /// If it synchronizes: it does so next that many rounds later.
   std::uint32_t period = 1;
   Duration communicated{};  ///< in the last synchronization, without waiting; sent once, then 0
   /// The samples of all workers, from the start of this run; 0: the job does not end by samples.

@@ -17,7 +17,7 @@ constexpr double same_samples = 0.75;
 constexpr double rounding = 1e-3;
 /// A step that ends a hundredth of itself late ends in time: estimates are no better than that.
 constexpr int in_time = 100;
-/// Of less than a mini-batch.
+/// A round has at most this many whole steps, unless these are mini-batches.
 constexpr double whole_steps_in_a_round = 2;
 
 double probe_seconds(const DeviceSpeed& device) {
@@ -27,6 +27,10 @@ double probe_seconds(const DeviceSpeed& device) {
 }  // namespace
 
 void divide_global_batch(std::vector<DeviceSpeed>& devices, std::uint32_t global_batch) {
+  const auto is_unknown = [](const DeviceSpeed& device) { return device.sample_seconds <= 0; };
+  if (std::ranges::any_of(devices, is_unknown)) {
+    return;
+  }
   double speed = 0;
   for (const DeviceSpeed& device : devices) {
     speed += 1 / device.sample_seconds;

@@ -25,8 +25,8 @@ struct DeviceSpeed {
   std::uint32_t least_step() const { return probe_samples(std::max(least_whole(), 2U)); }
 };
 
-/// Sets the parts of a global batch: in proportion to the speeds, which are all known, so that all
-/// devices take as long for their parts.
+/// Sets the parts of a global batch in proportion to the speeds, so that all devices take as long
+/// for their parts. Without effect where a speed is unknown.
 void divide_global_batch(std::vector<DeviceSpeed>& devices, std::uint32_t global_batch);
 
 /// The shortest round in which communication takes at most 5 %, the fastest device trains on a

@@ -170,10 +170,16 @@ Averaging::Result Averaging::average_with_recovery(Round round, const StepInfo& 
 
 Averaging::Result Averaging::finished_by_another(const Recovery::Finished& finished) {
   Result result{.round_info = {.infos = {}, .sync_round = finished.sync_round}};
-  if (book_ && !book_->load(finished.note)) {
-    result.newest = Newest::unknown;
-  }
   buffers_of_all_.forget();
+  if (book_) {
+    const Attendance before = book_->attendance(1);
+    result.newest = book_->load(finished.note) ? Newest::known : Newest::unknown;
+    const Attendance after = book_->attendance(1);
+    // The other worker counts from its own last round.
+    result.round_info.sync_round.samples = after.samples - before.samples;
+    result.round_info.sync_round.loss_sum = after.loss_sum - before.loss_sum;
+    result.round_info.sync_round.paused = after.paused - before.paused;
+  }
   return result;
 }
 
@@ -216,7 +222,8 @@ RoundInfo Averaging::begin_round(const Members& members, Round round, const Step
     add_missed_rounds(sync_round, round_info.infos, mine);
     weigh_missed_rounds(round_info.infos);
   }
-  const std::uint64_t done = samples_done_ + sync_round.samples;
+  const std::uint64_t done =  // the same on every worker of the round
+      book_ ? samples_with(round_info.infos) : samples_done_ + sync_round.samples;
   const std::uint64_t coming = options_.ahead ? sync_round.samples : 0;
   sync_round.agreed.stop |= done + coming >= options_.samples_to_do;
   if (!members.all) {

@@ -86,6 +86,10 @@ bool has_missed_rounds(const StepInfo& info, std::uint64_t latest) {
   return info.attendance->last < latest;
 }
 
+std::uint64_t samples_with(const std::vector<StepInfo>& infos) {
+  return known_to_the_latest(infos).samples + combine_step_infos(infos).samples;
+}
+
 void weigh_missed_rounds(std::vector<StepInfo>& infos) {
   const Attendance known = known_to_the_latest(infos);
   const auto missed = [&](const StepInfo& info) { return has_missed_rounds(info, known.last); };

@@ -67,6 +67,9 @@ std::uint64_t latest_round(const std::vector<StepInfo>& infos);
 /// True if the worker has missed the last round of the others.
 bool has_missed_rounds(const StepInfo& info, std::uint64_t latest);
 
+/// The samples of all workers in all rounds, this one included: the same on every worker of it.
+std::uint64_t samples_with(const std::vector<StepInfo>& infos);
+
 /// Scales the weights of workers that have missed rounds. Such a worker brings its change since its
 /// last round, with the weight n_i / N, N the samples of all in these rounds; the others share what
 /// is left as in any round. With S the weights of those that have missed none, and S_i the samples

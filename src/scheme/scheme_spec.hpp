@@ -109,7 +109,7 @@ struct SchemeDefaults {
   bool compresses = false;    ///< a codec makes what they send smaller
   double epochs = 0;          ///< of the job
   std::optional<double>& warm_up;
-  /// Of all workers; open if it is empty and `has_batch` is false.
+  /// The samples of all workers; open if it is empty and `has_batch` is false.
   std::optional<std::uint32_t>& global_batch;
   bool has_batch = false;       ///< the user has given a batch of each worker
   bool has_batch_norm = false;  ///< the network has layers whose statistics need samples

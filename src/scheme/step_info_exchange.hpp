@@ -36,7 +36,7 @@ struct StepInfo {
   /// The tensors that have a gradient on this worker, a set of the same length on all. Empty if
   /// workers have steps of their own.
   GradientSet gradients{};
-  /// Of all workers, or of none.
+  /// Either every worker has one, or none has.
   std::optional<Attendance> attendance{};
 };
 

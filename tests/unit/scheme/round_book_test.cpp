@@ -1,5 +1,6 @@
-// Goal:   the workers of a round agree on who is in it, whatever periods each of them adopts; what
-//         a worker brings that has missed rounds has the weight of its samples among those of all.
+// Goal:   the workers of a round agree on who is in it, whatever periods each of them adopts. The
+//         change of a worker that has missed rounds has the weight of its samples among those of
+//         all.
 // Method: thousands of rounds of random periods, in which each worker has only the book that it
 //         writes in its own rounds; weights by hand.
 
@@ -171,6 +172,7 @@ TEST(MissedRounds, AreAddedToWhatTheWorkerLearns) {
   const SyncRound here = combine_step_infos(infos);
   SyncRound of_the_first = here;
   add_missed_rounds(of_the_first, infos, infos[0]);
+  EXPECT_EQ(samples_with(infos), 1090U + 38U);
   EXPECT_EQ(of_the_first.samples, 38U);
   EXPECT_EQ(of_the_first.paused, here.paused);
   SyncRound of_the_third = here;
