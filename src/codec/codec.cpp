@@ -41,7 +41,12 @@ std::optional<Compression> compression_by(const CodecSpec& codec, std::string_vi
   if (!text.starts_with(codec.name) || !text.substr(codec.name.size()).starts_with(':')) {
     return std::nullopt;
   }
-  const auto parameter = parameter_in(*codec.parameter, text.substr(codec.name.size() + 1));
+  std::string_view number = text.substr(codec.name.size() + 1);
+  if (!number.ends_with(codec.parameter->suffix)) {
+    return std::nullopt;
+  }
+  number.remove_suffix(codec.parameter->suffix.size());
+  const auto parameter = parameter_in(*codec.parameter, number);
   return parameter ? std::optional(Compression{.codec = &codec, .parameter = *parameter})
                    : std::nullopt;
 }
@@ -55,16 +60,22 @@ std::optional<Compression> compression_in(std::string_view text) {
   return std::nullopt;
 }
 
-/// One text for each codec with a parameter, separated by commas.
+/// "topk:RATIO/2bit", with `number` "RATIO".
+template <class Number>
+std::string form_of(const CodecSpec& codec, const Number& number) {
+  return fmt::format("{}:{}{}", codec.name, number, codec.parameter->suffix);
+}
+
+/// One text for each codec with a parameter.
 template <class Text>
-std::string for_parametrised(const Text& text) {
+std::string for_parametrised(const Text& text, std::string_view separator) {
   std::vector<std::string> texts;
   for (const CodecSpec* const codec : all_codecs()) {
     if (codec->parameter) {
       texts.push_back(text(*codec));
     }
   }
-  return fmt::format("{}", fmt::join(texts, ", "));
+  return fmt::format("{}", fmt::join(texts, separator));
 }
 
 }  // namespace
@@ -81,10 +92,13 @@ Compression Compression::parse(std::string_view text) {
   if (const auto found = compression_in(text)) {
     return *found;
   }
-  const std::string ranges = for_parametrised([](const CodecSpec& codec) {
-    return fmt::format("{}:{} with {} in (0, {}]", codec.name, codec.parameter->name,
-                       codec.parameter->name, codec.parameter->most);
-  });
+  const std::string ranges = for_parametrised(
+      [](const CodecSpec& codec) {
+        const CodecParameter& parameter = *codec.parameter;
+        return fmt::format("{} with {} in (0, {}]", form_of(codec, parameter.name), parameter.name,
+                           parameter.most);
+      },
+      ", ");
   throw ConfigError(fmt::format("expected one of {}, {}; found '{}'",
                                 fmt::join(compression_names(), ", "), ranges, text));
 }
@@ -94,8 +108,7 @@ std::string to_string(const Compression& compression) {
     return std::string(no_codec);
   }
   const CodecSpec& codec = *compression.codec;
-  return codec.parameter ? fmt::format("{}:{}", codec.name, compression.parameter)
-                         : std::string(codec.name);
+  return codec.parameter ? form_of(codec, compression.parameter) : std::string(codec.name);
 }
 
 std::unique_ptr<Codec> make_codec(const Compression& compression) {
@@ -121,15 +134,17 @@ bool is_parametrised_compression(std::string_view text) {
 }
 
 std::string_view parametrised_compressions() {
-  static const std::string forms = for_parametrised([](const CodecSpec& codec) {
-    return fmt::format("{}:{}", codec.name, codec.parameter->name);
-  });
+  static const std::string forms = for_parametrised(
+      [](const CodecSpec& codec) { return form_of(codec, codec.parameter->name); }, ", ");
   return forms;
 }
 
 std::string_view compression_help() {
   static const std::string help = for_parametrised(
-      [](const CodecSpec& codec) { return fmt::format("{}: {}", codec.name, codec.help); });
+      [](const CodecSpec& codec) {
+        return fmt::format("{}: {}", form_of(codec, codec.parameter->name), codec.help);
+      },
+      "; ");
   return help;
 }
 

@@ -46,12 +46,13 @@ class Codec {
 struct CodecParameter {
   std::string_view name;  ///< in help texts: "RATIO"
   double most = 1;
+  std::string_view suffix = "";  ///< after the number: "/2bit"
 };
 
 /// A codec, declared once, in its own file. The command line, the configuration file, the help text
 /// and the frames read this.
 struct CodecSpec {
-  std::string_view name;    ///< as `--compress` reads it: "int8"
+  std::string_view name;    ///< as `--compress` reads it: "int8"; with the suffix, it is unique
   std::uint8_t number = 0;  ///< in the header of frames; above 0, unique and never reused
   std::string_view
       help{};  ///< of a codec with a parameter: "the greatest values, a RATIO of them in (0, 1]"
@@ -89,9 +90,9 @@ std::unique_ptr<Codec> make_codec(const Compression& compression);
 std::vector<std::string_view> compression_names();
 /// True if `text` is the name of a codec and a parameter in its range: "topk:0.01".
 bool is_parametrised_compression(std::string_view text);
-/// The form of values with a parameter: "topk:RATIO".
+/// The forms of values with a parameter: "topk:RATIO, topk:RATIO/2bit".
 std::string_view parametrised_compressions();
-/// The help of codecs with a parameter: "topk: the greatest values, a RATIO of them in (0, 1]".
+/// The help of codecs with a parameter: "topk:RATIO: the greatest values, …".
 std::string_view compression_help();
 
 }  // namespace syncopate

@@ -96,13 +96,13 @@ class Bench(JobTest):
 
     def test_codecs(self):
         results = self.results("codecs", "--bytes", "1MB", "--rounds", 2)
-        names = ["bf16", "fp16", "int8", "onebit", "topk:0.01"]
+        names = ["bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:0.01/2bit"]
         self.assertEqual(
             {(result["codec"], result["does"], result["from"]) for result in results},
             {(name, does, place) for name in names for does in ("encode", "decode") for place in ("L2", "memory")},
         )
         smaller = {result["codec"]: result["ratio"] for result in results}
-        self.assertEqual(sorted(smaller, key=smaller.get), ["bf16", "fp16", "int8", "onebit", "topk:0.01"])
+        self.assertEqual(sorted(smaller, key=smaller.get), names)
         self.assertLess(abs(smaller["bf16"] - 2), 0.01)
 
     def test_step(self):

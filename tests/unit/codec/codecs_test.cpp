@@ -103,7 +103,7 @@ double bound_of(const std::string& name) {
   if (name == "int8") {
     return 4.5 / 254;  // if the largest value of a group is 4.5 times its root mean square
   }
-  if (name == "onebit") {
+  if (name == "onebit" || name.ends_with("/2bit")) {
     return 1;
   }
   return std::sqrt(1 - Compression::parse(name).parameter + 0x1p-16);
@@ -185,12 +185,13 @@ TEST_P(EveryCodec, RefusesFramesOfAnotherLengthOrKind) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryCodec,
                          testing::Values("bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:0.3",
-                                         "topk:1"),
+                                         "topk:1", "topk:0.01/2bit", "topk:0.3/2bit",
+                                         "topk:1/2bit"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace_if(
                                name.begin(), name.end(),
-                               [](char c) { return c == ':' || c == '.'; }, '_');
+                               [](char c) { return c == ':' || c == '.' || c == '/'; }, '_');
                            return name;
                          });
 
@@ -340,6 +341,37 @@ TEST(Topk, IsRightWhereTheGuessIsWrong) {
   EXPECT_EQ(first[656], 0);
 }
 
+/// Of 4096 values the greatest four are kept: 8, 8 and 6 are at least their mean 5.75, 1 is not.
+TEST(Topk2bit, KeepsTheSignAndTheNearerOfTwoMeans) {
+  Floats values(4096, 0.25F);
+  values[3] = -8;
+  values[500] = 6;
+  values[4000] = 8;
+  values[4095] = -1;
+  const auto codec = codec_named("topk:0.0009/2bit");
+  Floats expected(4096, 0);
+  expected[3] = -22.0F / 3;
+  expected[500] = expected[4000] = 22.0F / 3;
+  expected[4095] = -1;
+  EXPECT_EQ(round_trip(*codec, values), expected);
+  EXPECT_EQ(frame_bytes(*codec, 4096), 16U + 8 + 8) << "four codes of 14 bits";
+  Floats two_chunks = values;
+  two_chunks.push_back(0.5F);
+  expected.push_back(0.5F);
+  EXPECT_EQ(round_trip(*codec, two_chunks), expected);
+}
+
+/// The mean of the greatest tenth of normally distributed magnitudes and two levels for them.
+TEST(Topk2bit, LosesLittleMoreThanTopk) {
+  const Floats values = normal_values(65'536);
+  const auto error = [&](const std::string& name) {
+    return distance(round_trip(*codec_named(name), values), values) / norm(values);
+  };
+  EXPECT_LT(error("topk:0.1/2bit"), error("topk:0.1") * 1.01);
+  EXPECT_LT(frame_bytes(*codec_named("topk:0.1/2bit"), 65'536),
+            frame_bytes(*codec_named("topk:0.1"), 65'536) * 0.45);
+}
+
 void expect_refused(const std::string& name, std::size_t values, std::size_t at,
                     const std::vector<std::uint8_t>& bytes, const std::string& because) {
   const auto codec = codec_named(name);
@@ -356,23 +388,30 @@ void expect_refused(const std::string& name, std::size_t values, std::size_t at,
 }
 
 TEST(DamagedFrames, AreRefused) {
-  expect_refused("int8", 300, 16, {0, 0, 0x80, 0x7f}, "scale");          // infinity
-  expect_refused("int8", 300, 20, {0, 0, 0x80, 0xbf}, "scale");          // -1
-  expect_refused("onebit", 300, 16, {0, 0, 0x80, 0xbf}, "mean");         // positive mean: -1
-  expect_refused("onebit", 300, 20, {0, 0, 0x80, 0x3f}, "mean");         // negative mean: 1
-  expect_refused("onebit", 300, 16, {0, 0, 0xc0, 0x7f}, "mean");         // only one mean is NaN
-  expect_refused("topk:0.01", 300, 16, {0x2c, 0x01}, "indices");         // 300
-  expect_refused("topk:0.01", 300, 16, {9, 0, 9, 0, 10, 0}, "indices");  // a repeated index
-  expect_refused("topk:0.01", 300, 16, {9, 0, 8, 0, 10, 0}, "indices");  // descending indices
+  expect_refused("int8", 300, 16, {0, 0, 0x80, 0x7f}, "scale");           // infinity
+  expect_refused("int8", 300, 20, {0, 0, 0x80, 0xbf}, "scale");           // -1
+  expect_refused("onebit", 300, 16, {0, 0, 0x80, 0xbf}, "mean");          // positive mean: -1
+  expect_refused("onebit", 300, 20, {0, 0, 0x80, 0x3f}, "mean");          // negative mean: 1
+  expect_refused("onebit", 300, 16, {0, 0, 0xc0, 0x7f}, "mean");          // only one mean is NaN
+  expect_refused("topk:0.01", 300, 16, {0x2c, 0x01}, "indices");          // 300
+  expect_refused("topk:0.01", 300, 16, {9, 0, 9, 0, 10, 0}, "indices");   // a repeated index
+  expect_refused("topk:0.01", 300, 16, {9, 0, 8, 0, 10, 0}, "indices");   // descending indices
+  expect_refused("topk:0.01/2bit", 300, 16, {0, 0, 0x80, 0x7f}, "mean");  // infinity
+  expect_refused("topk:0.01/2bit", 300, 20, {0, 0, 0x80, 0xbf}, "mean");  // -1
+  expect_refused("topk:0.01/2bit", 300, 16, {0, 0, 0xc0, 0x7f}, "mean");  // only one is NaN
+  expect_refused("topk:0.01/2bit", 300, 24, {0x2c, 0x01}, "indices");     // 300
+  expect_refused("topk:0.01/2bit", 300, 24, {9, 0x40, 2, 0}, "indices");  // a repeated index
 }
 
 TEST(CompressionText, IsReadAndRefused) {
-  for (const std::string text : {"none", "bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:1"}) {
+  for (const std::string text :
+       {"none", "bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:1", "topk:0.01/2bit"}) {
     EXPECT_EQ(to_string(Compression::parse(text)), text);
   }
   EXPECT_EQ(Compression::parse("topk:0.25").parameter, 0.25);
   for (const std::string text :
-       {"", "zip", "topk", "topk:", "topk:0", "topk:1.5", "topk:-1", "topk:nan", "topk:0.1x"}) {
+       {"", "zip", "topk", "topk:", "topk:0", "topk:1.5", "topk:-1", "topk:nan", "topk:0.1x",
+        "topk:/2bit", "topk:2/2bit", "topk:0.1/3bit", "int8/2bit"}) {
     EXPECT_THROW(Compression::parse(text), ConfigError) << text;
     EXPECT_FALSE(is_parametrised_compression(text));
   }
@@ -380,21 +419,26 @@ TEST(CompressionText, IsReadAndRefused) {
 
 TEST(CompressionText, IsMadeFromTheCodecs) {
   EXPECT_THAT(compression_names(), testing::ElementsAre("none", "bf16", "fp16", "int8", "onebit"));
-  EXPECT_EQ(parametrised_compressions(), "topk:RATIO");
-  EXPECT_EQ(compression_help(), "topk: the greatest values, a RATIO of them in (0, 1]");
+  EXPECT_EQ(parametrised_compressions(), "topk:RATIO, topk:RATIO/2bit");
+  EXPECT_EQ(compression_help(),
+            "topk:RATIO: the greatest values, a RATIO of them in (0, 1]; topk:RATIO/2bit: the "
+            "same, each as a sign and one of two magnitudes");
   EXPECT_TRUE(is_parametrised_compression("topk:0.5"));
+  EXPECT_TRUE(is_parametrised_compression("topk:0.5/2bit"));
   EXPECT_FALSE(is_parametrised_compression("int8"));
 }
 
 /// Frames contain the numbers of codecs, so the numbers must not change.
 TEST(Codecs, HaveTheNumbersOfTheWireProtocol) {
-  std::map<std::string_view, int> numbers;
+  std::map<std::string, int> numbers;
   for (const CodecSpec* const codec : all_codecs()) {
-    numbers[codec->name] = codec->number;
+    const std::string_view suffix = codec->parameter ? codec->parameter->suffix : "";
+    numbers[fmt::format("{}{}", codec->name, suffix)] = codec->number;
   }
-  EXPECT_THAT(numbers, testing::ElementsAre(testing::Pair("bf16", 1), testing::Pair("fp16", 2),
-                                            testing::Pair("int8", 3), testing::Pair("onebit", 4),
-                                            testing::Pair("topk", 5)));
+  EXPECT_THAT(numbers,
+              testing::ElementsAre(testing::Pair("bf16", 1), testing::Pair("fp16", 2),
+                                   testing::Pair("int8", 3), testing::Pair("onebit", 4),
+                                   testing::Pair("topk", 5), testing::Pair("topk/2bit", 6)));
 }
 
 }  // namespace
