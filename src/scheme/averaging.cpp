@@ -169,7 +169,8 @@ Averaging::Result Averaging::average_with_recovery(Round round, const StepInfo& 
 }
 
 Averaging::Result Averaging::finished_by_another(const Recovery::Finished& finished) {
-  Result result{.round_info = {.infos = {}, .sync_round = finished.sync_round}};
+  Result result{.round_info = {.infos = {}, .sync_round = finished.sync_round},
+                .has_mean = finished.sync_round.samples > 0};
   buffers_of_all_.forget();
   if (book_) {
     const Attendance before = book_->attendance(1);
@@ -200,7 +201,7 @@ Averaging::Result Averaging::average_once(Round round, const StepInfo& info,
                                           const SyncValues& values) {
   const Clock& clock = group_.world();
   StepInfo mine = info;
-  mine.weight = weight_of(info.samples);
+  mine.weight = weight_of(values.samples.value_or(info.samples));
   mine.has_buffers = buffers_of_all_.has_last();
   const Members members = members_of(round);
   RoundInfo round_info = begin_round(members, round, mine);
@@ -208,9 +209,11 @@ Averaging::Result Averaging::average_once(Round round, const StepInfo& info,
   const Duration preparing = reduce(members, round_info, values);
   const Newest newest = book_ ? hand_over_newest(members, round_info, values) : Newest::known;
   round_info.waited += preparing;
+  const bool has_mean = total_weight(round_info.infos) > 0;
   return {.round_info = std::move(round_info),
           .communicated = clock.now() - opened - preparing,
-          .newest = newest};
+          .newest = newest,
+          .has_mean = has_mean};
 }
 
 /// Exchanges step infos, and agrees to stop once the job's samples are done.

@@ -86,6 +86,7 @@ class Averaging {
     RoundInfo round_info;  ///< no step infos, if another worker finished the round (`Recovery`)
     Duration communicated{};
     Newest newest = Newest::known;
+    bool has_mean = false;  ///< some worker had samples behind its values
   };
 
   /// `group` and the server outlive this.

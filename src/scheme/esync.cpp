@@ -73,6 +73,9 @@ std::string_view reason_for_full_rounds(const SchemeDefaults& defaults) {
   if (defaults.compresses) {
     return "no --compress, whose errors are made good in the next round";
   }
+  if (options[option::fragments] > 1) {
+    return "--fragments 1, because a worker that misses a round goes on from the whole model";
+  }
   if (options[option::drift_correction] == DriftCorrection::scaffold || defaults.skewed) {
     return "a split of the data that is iid, without drift correction";
   }
@@ -95,6 +98,23 @@ void resolve_max_period(SchemeDefaults& defaults) {
   }
 }
 
+/// Errors: ConfigError.
+void check_fragments(const SchemeDefaults& defaults) {
+  const OptionValues& options = defaults.options;
+  const std::uint32_t fragments = options[option::fragments];
+  std::string_view need;
+  if (!overlaps(options)) {
+    need = "--overlap on; without it, no worker knows the last round, which synchronizes all";
+  } else if (options[option::aggregate].by_server) {
+    need = "another --aggregate: a server takes the whole model";
+  } else if (options[option::drift_correction] == DriftCorrection::scaffold || defaults.skewed) {
+    need = "a split of the data that is iid, without drift correction";
+  }
+  if (fragments > 1 && !need.empty()) {
+    throw ConfigError(fmt::format("--fragments {} needs {}", fragments, need));
+  }
+}
+
 /// The replicas of a round are one batch: with 64 samples on each of four fast devices LeNet-5
 /// takes twice as long to an accuracy as with 64 on all.
 void resolve_batch(SchemeDefaults& defaults) {
@@ -114,6 +134,7 @@ void resolve_esync(SchemeDefaults& defaults) {
   }
   move_momentum_outside(defaults);
   resolve_rounds(defaults, OuterOptimizer::sgd);
+  check_fragments(defaults);
   resolve_max_period(defaults);
 }
 
@@ -246,7 +267,8 @@ const SchemeSpec& esync_scheme() {
                   spec_of(option::outer_momentum), spec_of(option::drift_correction),
                   spec_of(option::local_rate), spec_of(option::global_lr), spec_of(option::pacing),
                   spec_of(option::round_time), spec_of(option::max_period),
-                  spec_of(option::pacing_margin), spec_of(option::overlap)},
+                  spec_of(option::fragments), spec_of(option::pacing_margin),
+                  spec_of(option::overlap)},
       .adapt = adapt_esync,
       .check = check_rounds,
       .resolve = resolve_esync,

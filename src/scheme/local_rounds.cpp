@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "base/errors.hpp"
@@ -191,6 +192,8 @@ void LocalRounds::initialise(Replica& replica) {
   assign(global_buffers_, replica.view(ReplicaVector::buffers));
   mean_.resize(global_.size());
   mean_control_.resize(control_ ? global_.size() : 0);
+  contributed_.resize(global_.size());
+  samples_of_fragments_.resize(options_.fragments);
   outer_ = make_update_rule(options_.outer, global_.size());
   outer_->load(options_.outer_state);
 }
@@ -214,25 +217,48 @@ void LocalRounds::correct(Replica& replica, const StepFacts& facts) {
 void LocalRounds::accumulate(const StepFacts& facts) {
   ++pending_steps_;
   pending_.samples += facts.samples;
+  for (std::uint64_t& samples : samples_of_fragments_) {
+    samples += facts.samples;
+  }
   pending_.loss_sum += facts.loss_sum;
   pending_.paused = facts.paused;
   pending_.requests.merge(facts.requests);
 }
 
-void LocalRounds::save_change(std::span<const float> params) {
-  contributed_.resize(params.size());
-  in_blocks(params.size(), [&](std::size_t first, std::size_t count) {
-    const std::span<const float> own = params.subspan(first, count);
-    const std::span<float> change = mean_.all().subspan(first, count);
-    std::ranges::copy(own, std::span(contributed_).subspan(first, count).begin());
-    std::ranges::copy(own, change.begin());
-    add_scaled(change, -1, std::span(global_).subspan(first, count));
+/// The part of the round `round_`, and the samples behind its change, which count anew. Where all
+/// is synchronized, the fragments have one weight.
+LocalRounds::Part LocalRounds::next_part() {
+  const std::uint64_t fragments = samples_of_fragments_.size();
+  if (fragments == 1 || blocks()) {
+    samples_behind_ =
+        std::accumulate(samples_of_fragments_.begin(), samples_of_fragments_.end(), 0ULL);
+    std::ranges::fill(samples_of_fragments_, 0);
+    return {.first = 0, .count = global_.size()};
+  }
+  const std::uint64_t fragment = round_.value % fragments;
+  samples_behind_ = std::exchange(samples_of_fragments_[fragment], 0);
+  const auto begin_of = [&](std::uint64_t number) { return global_.size() * number / fragments; };
+  const std::size_t first = begin_of(fragment);
+  return {.first = first, .count = begin_of(fragment + 1) - first};
+}
+
+void LocalRounds::save_change(std::span<float> params) {
+  const std::span<const float> own = part_.of(params);
+  in_blocks(part_.count, [&](std::size_t first, std::size_t count) {
+    const std::span<const float> block = own.subspan(first, count);
+    const std::span<float> change = part_.of(mean_.all()).subspan(first, count);
+    std::ranges::copy(block, part_.of(contributed_).subspan(first, count).begin());
+    std::ranges::copy(block, change.begin());
+    add_scaled(change, -1, part_.of(global_).subspan(first, count));
   });
 }
 
-/// Saves a copy of the replica, writes Δ_i to `mean_`, and returns the step info of the round.
+/// Saves a copy of the replica's part, writes Δ_i to `mean_`, and returns the step info of the
+/// round.
 StepInfo LocalRounds::contribute(Replica& replica, Spent& spent) {
   const TimePoint begun = clock_.now();
+  round_.value += std::exchange(period_, sync_schedule_->period());
+  part_ = next_part();
   save_change(replica.view(ReplicaVector::params));
   assign(contributed_buffers_, replica.view(ReplicaVector::buffers));
   mean_buffers_ = contributed_buffers_;
@@ -243,7 +269,6 @@ StepInfo LocalRounds::contribute(Replica& replica, Spent& spent) {
   if (options_.averaging.weights == Weights::data) {
     pending_.progress = progress;
   }
-  round_.value += std::exchange(period_, sync_schedule_->period());
   requested_ = pending_.requests;
   contribution_ = {.steps = std::exchange(pending_steps_, 0), .samples = pending_.samples};
   contributing_ = clock_.now() - begun;
@@ -256,12 +281,13 @@ void LocalRounds::move_model(bool moves, std::span<float> params) {
   if (moves) {
     outer_->begin_step(options_.outer_rate);
   }
-  in_blocks(params.size(), [&](std::size_t first, std::size_t count) {
-    const std::span<float> model = std::span(global_).subspan(first, count);
+  in_blocks(part_.count, [&](std::size_t first, std::size_t count) {
+    const std::span<float> model = part_.of(global_).subspan(first, count);
     if (moves) {
-      outer_->apply(first, model, mean_.all().subspan(first, count), -1);
+      outer_->apply(part_.first + first, model, part_.of(mean_.all()).subspan(first, count), -1);
     }
-    replace(params.subspan(first, count), std::span(contributed_).subspan(first, count), model);
+    replace(part_.of(params).subspan(first, count), part_.of(contributed_).subspan(first, count),
+            model);
   });
 }
 
@@ -270,7 +296,7 @@ SyncRound LocalRounds::apply_result(const Averaging::Result& result, Replica& re
   const TimePoint begun = clock_.now();
   take_newest(result.newest);
   const bool moves =  // else not even a momentum moves it
-      result.newest != Averaging::Newest::unknown && result.round_info.sync_round.samples > 0;
+      result.newest != Averaging::Newest::unknown && result.has_mean;
   if (moves) {
     global_buffers_ = mean_buffers_;
     if (control_) {
@@ -299,7 +325,11 @@ SyncRound LocalRounds::apply_result(const Averaging::Result& result, Replica& re
 /// The values of a round. A worker that may have missed some receives the newest model apart from
 /// its own, which is evaluated meanwhile.
 SyncValues LocalRounds::sync_values() {
-  SyncValues values{.model = mean_.all(), .buffers = mean_buffers_, .control = mean_control_};
+  SyncValues values{.model = part_.of(mean_.all()),
+                    .buffers = mean_buffers_,
+                    .control = mean_control_,
+                    .first = part_.first,
+                    .samples = samples_behind_};
   if (options_.averaging.periods) {
     newest_.resize(global_.size());
     newest_state_ = packed_state(*outer_);
@@ -392,6 +422,7 @@ std::unique_ptr<Scheme> make_local_rounds(const SchemeContext& context,
       .outer_rate = options[option::global_lr].value(),
       .outer_state = context.outer_state,
       .overlap = overlap,
+      .fragments = options[option::fragments],
       .local = {.momentum = context.momentum,
                 .nesterov = context.nesterov,
                 .shared_rate = options[option::local_rate] == LocalRate::round}};

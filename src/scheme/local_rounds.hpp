@@ -160,6 +160,10 @@ class LocalProgress {
 /// for the result of the next round: replicas are then equal, and that round has
 /// `agreed.checkpoint`.
 ///
+/// With overlap each round may synchronize one fragment of the parameters, all of them in turn
+/// (Streaming DiLoCo, Douillard et al. 2025). Δ_i is then the change of the fragment since its last
+/// round, n_i the samples since. The last round, and one before a checkpoint, synchronize all.
+///
 /// Where a worker's weight is its share p_i of the data, changes are normalised by the local steps
 /// that made them (FedNova, `weight_of_change`): w_{t+1} = outer(w_t, −ā Σ p_i Δ_i / a_i), a_i the
 /// `LocalProgress` of the round, ā = Σ p_i a_i. With drift correction local steps follow
@@ -176,6 +180,7 @@ class LocalRounds : public AveragingScheme, public HasRounds {
     double outer_rate = 1;
     OptimizerState outer_state{};  ///< of a resumed run
     bool overlap = false;
+    std::uint32_t fragments = 1;             ///< above 1 only with overlap, rounds of all workers
     LocalProgress::Options local{};          ///< of the replicas' optimizer
     std::optional<std::uint32_t> control{};  ///< memory of control variates, samples; empty: none
   };
@@ -195,11 +200,19 @@ class LocalRounds : public AveragingScheme, public HasRounds {
   void take_replica(Replica& replica, const AllWorkers& workers) override;
 
  private:
+  /// A range of the parameters.
+  struct Part {
+    std::size_t first = 0;
+    std::size_t count = 0;
+    std::span<float> of(std::span<float> params) const { return params.subspan(first, count); }
+  };
+
   void initialise(Replica& replica);
+  Part next_part();
   bool blocks() const { return !options_.overlap || last_round_ || drains_; }
   void correct(Replica& replica, const StepFacts& facts);
   void accumulate(const StepFacts& facts);
-  void save_change(std::span<const float> params);
+  void save_change(std::span<float> params);
   StepInfo contribute(Replica& replica, Spent& spent);
   void move_model(bool moves, std::span<float> params);
   SyncRound apply_result(const Averaging::Result& result, Replica& replica, Spent& spent);
@@ -213,16 +226,19 @@ class LocalRounds : public AveragingScheme, public HasRounds {
   std::unique_ptr<SyncSchedule> sync_schedule_;
   Options options_;
   std::unique_ptr<UpdateRule> outer_;
-  Round round_;                      ///< of the last contribution
-  std::uint32_t period_ = 1;         ///< from that round to the one of the next contribution
-  bool last_round_ = false;          ///< the workers agreed on the end
-  bool drains_ = false;              ///< the workers agreed on a checkpoint after the next round
-  StepInfo pending_;                 ///< this replica's next step info
-  std::uint64_t pending_steps_ = 0;  ///< steps since the last contribution
-  OwnContribution contribution_{};   ///< to the last round
-  StepRequests requested_{};         ///< with it
-  double step_factor_ = 1;           ///< factor on the rate of the step under way
-  Duration contributing_{};          ///< of the last contribution
+  Round round_;                       ///< of the last contribution
+  std::uint32_t period_ = 1;          ///< from that round to the one of the next contribution
+  bool last_round_ = false;           ///< the workers agreed on the end
+  bool drains_ = false;               ///< the workers agreed on a checkpoint after the next round
+  StepInfo pending_;                  ///< this replica's next step info
+  std::uint64_t pending_steps_ = 0;   ///< steps since the last contribution
+  OwnContribution contribution_{};    ///< to the last round
+  Part part_;                         ///< of the parameters, in the last round
+  std::uint64_t samples_behind_ = 0;  ///< the change of that part
+  std::vector<std::uint64_t> samples_of_fragments_;  ///< since the last round of each
+  StepRequests requested_{};                         ///< with it
+  double step_factor_ = 1;                           ///< factor on the rate of the step under way
+  Duration contributing_{};                          ///< of the last contribution
   Duration communicated_{};
   LocalProgress progress_;
   std::optional<ControlVariates> control_;

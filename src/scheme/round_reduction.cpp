@@ -11,7 +11,10 @@ class WholeReduction final : public RoundReduction {
 
   Duration reduce(const WeighedValues& mine) override {
     const std::array<Allreduce::Weighted, 3> vectors{
-        {{.values = mine.values.model, .weight = mine.of_model, .may_lose = true},
+        {{.values = mine.values.model,
+          .weight = mine.of_model,
+          .may_lose = true,
+          .first = mine.values.first},
          {.values = mine.values.control, .weight = mine.weight},
          {.values = mine.values.buffers, .weight = mine.weight}}};
     return allreduce_.means(vectors, mine.total);

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -25,12 +27,15 @@ struct NewestModel {
 /// The values that a worker contributes to a synchronization round. The mean over all workers
 /// replaces them.
 struct SyncValues {
-  Values model;              ///< as long as the parameters
+  Values model;              ///< as long as the parameters, or a part of them
   std::span<float> buffers;  ///< always by an allreduce: they are few, and no server keeps them
   /// Control variates, as long as the parameters, or empty; always by an allreduce, uncompressed.
   std::span<float> control = {};
   /// What a worker that has missed rounds gets from one that has not; empty where none misses any.
   NewestModel newest = {};
+  std::size_t first = 0;  ///< the offset of `model` in the parameters
+  /// The samples behind `model`, which give this worker's weight; empty: those of the step info.
+  std::optional<std::uint64_t> samples = {};
 };
 
 /// A worker's part in a round in which some worker has samples.

@@ -136,6 +136,14 @@ inline constexpr Option<Overlap> overlap{
         "whether workers compute during an allreduce: with ssgd the same step, with esync the "
         "next round"};
 
+inline constexpr Option<std::uint32_t> fragments{
+    .name = "fragments",
+    .group = option_group::synchronization,
+    .value = "N",
+    .help = "esync: a round synchronizes one of N parts of the model, in turn; 1: the whole model",
+    .initial = 1,
+    .limits = {.least = 1, .most = 1024}};
+
 }  // namespace option
 
 }  // namespace syncopate

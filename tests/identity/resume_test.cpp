@@ -153,6 +153,16 @@ TEST(Resume, OfPacedRoundsWithAnOuterOptimizerAndCompressionIsExact) {
   expect_resumes_exactly(config);
 }
 
+TEST(Resume, OfRoundsOfFragmentsIsExact) {
+  for (const std::string compress : {"none", "topk:0.2/2bit"}) {
+    TrainConfig config = config_of("esync", "esync-fragments");
+    config.epochs = 8;
+    set(config, "fragments", 3);
+    set(config, "compress", compress);
+    expect_resumes_exactly(config);
+  }
+}
+
 TEST(Resume, OfRoundsByAServerIsExact) {
   TrainConfig config = config_of("esync", "esync-server");
   config.epochs = 8;

@@ -179,6 +179,7 @@ TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
         {"round-time", {"--scheme", "esync"}},
         {"max-period", {"--scheme", "esync"}},
         {"pacing-margin", {"--scheme", "esync", "--pacing", "paper"}},
+        {"fragments", {"--scheme", "esync"}},
         {"overlap", {"--scheme", "ssgd"}},
         {"batch-norm", {"--network", "resnet18-v1"}},
         {"image-size", {"--data", "./images/"}},

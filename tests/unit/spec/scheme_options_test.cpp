@@ -77,8 +77,11 @@ TEST(ResolveConfig, LetsWorkersOfEsyncMissRoundsWhereTheyCan) {
     return resolved(config).scheme_options[option::max_period];
   };
   EXPECT_EQ(max_period(esync_of(4)), 64U);
-  const std::map<const char*, const char*> full{
-      {"pacing", "paper"}, {"overlap", "off"}, {"aggregate", "server"}, {"compress", "int8"}};
+  const std::map<const char*, const char*> full{{"pacing", "paper"},
+                                                {"overlap", "off"},
+                                                {"aggregate", "server"},
+                                                {"compress", "int8"},
+                                                {"fragments", "2"}};
   for (const auto& [name, value] : full) {
     TrainConfig config = esync_of(4);
     set(config, name, value);
@@ -92,6 +95,17 @@ TEST(ResolveConfig, LetsWorkersOfEsyncMissRoundsWhereTheyCan) {
   config = esync_of(4);
   set(config, "max-period", 6);
   EXPECT_EQ(refusal([&] { resolved(config); }), "--max-period 6: expected a power of two");
+}
+
+TEST(ResolveConfig, RefusesFragmentsWhereRoundsNeedTheWholeModel) {
+  for (const auto& [name, value] : std::map<const char*, const char*>{
+           {"overlap", "off"}, {"aggregate", "server"}, {"drift-correction", "scaffold"}}) {
+    TrainConfig config = esync_of(4);
+    set(config, "fragments", 2);
+    EXPECT_NO_THROW(resolved(config));
+    set(config, name, value);
+    EXPECT_THAT(refusal([&] { resolved(config); }), HasSubstr("--fragments 2 needs ")) << name;
+  }
 }
 
 TEST(ResolveConfig, GivesRacyNbssgdSharedMemoryOrAServerThatKeepsTheModel) {
