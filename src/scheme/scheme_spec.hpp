@@ -127,6 +127,8 @@ struct ServerOptimizer {
 struct ServerPolicy {
   ConsistencyOptions consistency{};
   std::optional<DelayCompensation::Options> compensation{};
+  /// Drops a gradient if the model has had this many updates or more since its worker pulled.
+  std::optional<std::uint64_t> max_delay{};
   std::optional<ServerOptimizer> optimizer{};  ///< empty: that of `--optimizer`
 };
 

@@ -44,6 +44,7 @@ ShardStore::ShardStore(const Options& options)
       rule_(make_update_rule(options.rule, options.params)),
       learning_rate_(options.learning_rate),
       slots_(options.workers),
+      max_delay_(options.max_delay),
       samples_to_train_(options.samples_to_train),
       pool_(options.params >= worth_a_pool ? options.threads : 1) {
   if (options.compensation) {
@@ -249,7 +250,8 @@ void ShardStore::restore(const ShardState& state) {
 
 /// Returns true if the push arrived too late, and records that for the answer.
 bool ShardStore::drops(WorkerSlot& slot) {
-  slot.dropped = is_complete();
+  const bool is_stale = max_delay_ && version_ - slot.read_version >= *max_delay_;
+  slot.dropped = is_complete() || is_stale;
   return slot.dropped;
 }
 

@@ -57,6 +57,8 @@ class ShardStore {
     /// The learning rate after this number of samples of the job.
     std::function<double(std::uint64_t samples)> learning_rate;
     std::optional<DelayCompensation::Options> compensation{};
+    /// Drops a push if the model has had this many updates or more since its worker received it.
+    std::optional<std::uint64_t> max_delay{};
     std::uint32_t threads = 1;  ///< for an update, if it is a long one
     /// The samples of the job: once they are complete, the store drops every push.
     std::uint64_t samples_to_train = std::numeric_limits<std::uint64_t>::max();
@@ -116,6 +118,7 @@ class ShardStore {
   std::function<double(std::uint64_t)> learning_rate_;
   std::optional<DelayCompensation> compensation_;
   std::vector<WorkerSlot> slots_;  ///< by rank
+  std::optional<std::uint64_t> max_delay_;
   std::uint64_t samples_to_train_;
   std::uint64_t version_ = 0;
   std::uint64_t samples_ = 0;

@@ -296,3 +296,7 @@ std::string JobPlan::agreement(std::size_t parameters) const {
 }
 
 }  // namespace syncopate
+std::optional<std::uint64_t> JobPlan::max_delay() const {
+  return server_policy_of(config_).max_delay;
+}
+

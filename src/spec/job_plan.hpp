@@ -94,6 +94,8 @@ class JobPlan {
   Schedule server_schedule() const;
   std::optional<DelayCompensation::Options> delay_compensation() const;
 
+  /// The updates of the model from which on a server drops a gradient that does not see them.
+  std::optional<std::uint64_t> max_delay() const;
   /// The text on which every member of the job must agree.
   std::string agreement(std::size_t parameters) const;
 

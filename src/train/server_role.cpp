@@ -171,6 +171,7 @@ ShardStore::Options ServerRole::store_options() const {
                                   static_cast<double>(options_.train_samples));
           },
       .compensation = options_.plan.delay_compensation(),
+      .max_delay = options_.plan.max_delay(),
       .threads = options_.threads,
       .samples_to_train = options_.plan.samples_to_train(options_.train_samples)};
   if (!options_.plan.server_keeps_model()) {

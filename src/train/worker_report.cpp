@@ -88,13 +88,17 @@ void WorkerReport::outcome(const Outcome& outcome, const Scheme& scheme, const S
   const CompressionStats compression = traffic ? traffic->compression() : CompressionStats();
   const std::uint64_t received = traffic ? traffic->bytes_received() : 0;
   for (const PushStatus& push : outcome.push_statuses) {
-    staleness_.add(push.staleness);
+    if (!push.dropped) {
+      staleness_.add(push.staleness);
+    }
   }
   status_.update([&](MemberStatus& status) {
     MetricValues& metrics = status.metrics;
     for (const PushStatus& push : outcome.push_statuses) {
       metrics.add(Metric::dropped_gradients, push.dropped ? 1 : 0);
-      status.staleness.add(push.staleness);
+      if (!push.dropped) {
+        status.staleness.add(push.staleness);
+      }
     }
     times.report(metrics);
     metrics.set(Metric::epochs, end.epoch);

@@ -165,6 +165,7 @@ TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
         {"server-process", {"--scheme", "asgd"}},
         {"compensation", {"--scheme", "dc-asgd"}},
         {"lambda", {"--scheme", "dc-asgd"}},
+        {"max-delay", {"--scheme", "asgd"}},
         {"slack", {"--scheme", "ssp"}},
         {"backup-workers", {"--scheme", "backup", "--workers", "2"}},
         {"push-every", {"--scheme", "downpour"}},

@@ -1,5 +1,6 @@
 // Goal:   the saved buffers are a mean of the workers' buffers, weighted by the samples behind
-//         them, also after a resume; a state that contains any loss can be read back.
+//         them, also after a resume; gradients that are too old are dropped; a state that contains
+//         any loss can be read back.
 // Method: pushes of two workers, one with 300 steps, one with 3 steps of half the samples; pushes
 //         of large losses; counters set to -1.
 
@@ -48,6 +49,30 @@ TEST(ShardStore, AveragesBuffersByTheSamplesTheyComeFrom) {
   ShardStore resumed(two_workers());
   resumed.restore(store.state());
   EXPECT_EQ(resumed.mean_buffers(), store.mean_buffers());
+}
+
+TEST(ShardStore, DropsGradientsThatAreAsOldAsTheLimitOrOlder) {
+  ShardStore::Options options = two_workers();
+  options.max_delay = 2;
+  ShardStore store(options);
+  store.load(std::vector<float>{1}, std::vector<float>{0});
+  const auto push_one = [&](Rank worker) {
+    store.slot(worker).in[0] = 1;
+    store.record_push(worker, {.samples = 4});
+    store.apply(worker, /*answer=*/true);
+    return store.slot(worker).dropped;
+  };
+  EXPECT_FALSE(push_one(Rank{0}));
+  EXPECT_FALSE(push_one(Rank{1})) << "one update ago";
+  EXPECT_EQ(store.slot(Rank{1}).staleness, 1U);
+  EXPECT_FALSE(push_one(Rank{0}));
+  EXPECT_FALSE(push_one(Rank{0}));
+  EXPECT_TRUE(push_one(Rank{1})) << "two updates ago";
+  EXPECT_EQ(store.version(), 4U);
+  EXPECT_EQ(store.samples(), 16U);
+  EXPECT_NEAR(store.params()[0], 1 - 4 * 0.1, 1e-6);
+  EXPECT_EQ(store.slot(Rank{1}).out[0], store.params()[0]) << "it goes on with the newest model";
+  EXPECT_FALSE(push_one(Rank{1}));
 }
 
 TEST(ShardStore, ALossThatOverflowsIsStoredAsTheLargestAndGoesOn) {
