@@ -127,6 +127,7 @@ std::unique_ptr<Replica> make_replica(const NetworkSettings& network,
           },
       .device = device_for(device, 0),
       .precision = precision,
+      .clip_norm = optimizer.clip_norm,
   });
 }
 

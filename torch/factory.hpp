@@ -30,10 +30,11 @@ struct OptimizerSettings {
   double learning_rate = 0.05;
   double momentum = 0.9;
   double weight_decay = 0;
-  double beta1 = 0.9;               ///< of adam and adamw
-  double beta2 = 0.999;             ///< of adam and adamw
-  double alpha = 0.99;              ///< of rmsprop: smoothing of the mean square
-  std::optional<double> epsilon{};  ///< empty: libtorch's, 1e-8, with adagrad 1e-10
+  double beta1 = 0.9;                 ///< of adam and adamw
+  double beta2 = 0.999;               ///< of adam and adamw
+  double alpha = 0.99;                ///< of rmsprop: smoothing of the mean square
+  std::optional<double> epsilon{};    ///< empty: libtorch's, 1e-8, with adagrad 1e-10
+  std::optional<double> clip_norm{};  ///< the greatest norm of a gradient; empty: any
 };
 
 struct NetworkFacts {

@@ -259,7 +259,16 @@ void ModuleReplica::set_learning_rate(double rate) {
   for (auto& group : optimizer_->param_groups()) group.options().set_lr(rate);
 }
 
+/// The factor stays on the device: a step does not wait for it.
+void ModuleReplica::clip_gradient() {
+  if (!options_.clip_norm) return;
+  const torch::NoGradGuard no_grad;
+  torch::Tensor gradient = grads_.tensor();
+  gradient.mul_((*options_.clip_norm / (gradient.norm() + 1e-6)).clamp_max(1));
+}
+
 void ModuleReplica::local_step() {
+  clip_gradient();
   optimizer_->step();
 }
 

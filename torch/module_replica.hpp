@@ -45,6 +45,7 @@ class ModuleReplica final : public Replica {
     MeanLoss mean_loss = {};  ///< empty: cross entropy of softmax, which sample weights need
     torch::Device device = torch::kCPU;
     Precision precision = Precision::float32;
+    std::optional<double> clip_norm{};  ///< the greatest norm of a gradient; empty: any
   };
 
   /// Errors: ConfigError if the module has no trained parameters, or is not of float32.
@@ -73,6 +74,8 @@ class ModuleReplica final : public Replica {
   void initialise(std::uint64_t seed) override;
 
   void set_learning_rate(double rate) override;
+  /// As torch's `clip_grad_norm_` with the norm of the whole gradient.
+  void clip_gradient() override;
   void local_step() override;
 
   OptimizerState optimizer_state() const override;

@@ -33,6 +33,7 @@ std::unique_ptr<Scheme> make_downpour(const SchemeContext& context) {
 
 Outcome Downpour::after_backward(Replica& replica, const StepFacts& facts) {
   const TimePoint begun = clock_.now();
+  replica.clip_gradient();
   accumulate(replica.view(ReplicaVector::grads), facts);
   replica.own_step(facts.samples);
   Outcome outcome{.spent = {.update = clock_.now() - begun}};

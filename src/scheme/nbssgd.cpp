@@ -155,8 +155,10 @@ Outcome RacyServerNbssgd::after_backward(Replica& replica, const StepFacts& fact
 
 Outcome RacyServerNbssgd::commit(Replica& replica) {
   const auto samples = static_cast<double>(contribution_.samples());
+  contribution_.divided_into(replica.view(ReplicaVector::grads), samples);
+  replica.store(ReplicaVector::grads);
+  replica.clip_gradient();
   const std::span<float> gradient = replica.view(ReplicaVector::grads);
-  contribution_.divided_into(gradient, samples);
   const double weight = options_.mean_batch > 0 ? samples / options_.mean_batch : 1;
   const ServerClient::Result result =
       server_.work({.push = gradient,

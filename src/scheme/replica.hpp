@@ -136,7 +136,10 @@ class Replica {
   virtual void initialise(std::uint64_t seed) = 0;
 
   virtual void set_learning_rate(double rate) = 0;
-  /// One step of the user's optimizer on `params` with `grads`.
+  /// Scales `grads` so that its norm is at most the replica's limit; without a limit it does
+  /// nothing. Called before the gradient leaves as an update of its own.
+  virtual void clip_gradient() {}
+  /// One step of the user's optimizer on `params` with `grads`, which it clips before.
   virtual void local_step() = 0;
   /// The same with the replica's own gradient over this number of samples. If a program's loop
   /// computes the gradients, a step without samples is skipped, so that not even a momentum moves

@@ -22,6 +22,7 @@ void ServerScheme::take_replica(Replica& replica, const AllWorkers& workers) {
 }
 
 Outcome PushPull::after_backward(Replica& replica, const StepFacts& facts) {
+  replica.clip_gradient();
   const ServerClient::Result result =
       server_.work({.push = replica.view(ReplicaVector::grads),
                     .buffers = replica.view(ReplicaVector::buffers),

@@ -164,6 +164,7 @@ struct TrainConfig {
   // Parameter server
   std::uint32_t servers = 0;  ///< shards; 0: one if the scheme has a server
   ServerProcess server_process = ServerProcess::own;
+  std::optional<double> clip_norm;  ///< the greatest norm of a gradient; empty: any
 
   // Stopping
   double epochs = 5;

@@ -152,7 +152,16 @@ std::vector<Field> optimizer_fields() {
                                     .group = option_group::optimization,
                                     .value = "X",
                                     .help = "L2 penalty; adamw decays the weights directly",
-                                    .limits = {.most = 1000}})};
+                                    .limits = {.most = 1000}}),
+      field(
+          &Config::clip_norm,
+          {.name = "clip-norm",
+           .group = option_group::optimization,
+           .value = "X",
+           .help = "greatest norm of a gradient; a longer one is scaled: with ssgd and nbssgd the "
+                   "mean of all workers, else each worker's own",
+           .limits = {.most = 1e38, .above_least = true},
+           .when_unset = "any"})};
 }
 
 std::vector<Field> schedule_and_start_fields() {

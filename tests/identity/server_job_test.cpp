@@ -63,6 +63,35 @@ TEST(ServerIdentity, TheLossOfAJobThatEndsBeforeAnyStatusIsTold) {
   EXPECT_DOUBLE_EQ(loss_of("asgd"), loss_of("local"));
 }
 
+/// Gradients of the first steps are longer than this limit, later ones are not.
+TEST(ServerIdentity, AWorkerClipsTheGradientThatItPushes) {
+  const auto clipped = [](const std::string& scheme, const std::string& name) {
+    TrainConfig config = alone(config_of(scheme, name));
+    config.optimizer = Optimizer::sgd;
+    config.clip_norm = 0.3;
+    return config;
+  };
+  const auto sequential = trained(clipped("local", "clipped"));
+  EXPECT_LT(relative_distance(trained(clipped("asgd", "clipped-asgd")), sequential), 1e-5);
+  TrainConfig downpour = clipped("downpour", "clipped-downpour");
+  set(downpour, "server-optimizer", "sgd");
+  set(downpour, "server-learning-rate", *downpour.learning_rate);
+  set(downpour, "push-every", 2);
+  set(downpour, "fetch-every", 2);
+  EXPECT_LT(relative_distance(trained(downpour), sequential), 1e-5);
+  TrainConfig racy = clipped("nbssgd", "clipped-racy");
+  racy.batch_size = 16;
+  set(racy, "mini-batches", 1);
+  set(racy, "commit", "racy");
+  set(racy, "aggregate", "server");
+  TrainConfig same_batch = clipped("local", "clipped-16");
+  same_batch.batch_size = 16;
+  EXPECT_LT(relative_distance(trained(racy), trained(same_batch)), 1e-5);
+  TrainConfig without = clipped("local", "without");
+  without.clip_norm.reset();
+  EXPECT_GT(relative_distance(trained(without), sequential), 1e-3);
+}
+
 TEST(ServerIdentity, ShardsMakeNoDifference) {
   TrainConfig config = alone(config_of("asgd", "shards"));
   config.servers = 3;
@@ -93,6 +122,30 @@ TEST(ServerIdentity, DownpourOfEveryStepIsAsgd) {
   set(downpour, "fetch-every", 1);
   downpour.cluster = asgd.cluster;
   EXPECT_EQ(trained(downpour), trained(asgd));
+}
+
+TEST(ServerIdentity, AsgdDropsLateGradients) {
+  TrainConfig any = config_of("asgd", "any-delay");
+  any.cluster = cluster_of(any.run_dir, unequal);
+  const auto with_limit = [&](std::uint32_t limit) {
+    TrainConfig config = any;
+    config.run_dir = fresh_folder(fmt::format("max-delay-{}", limit));
+    set(config, "max-delay", limit);
+    return config;
+  };
+  EXPECT_EQ(trained(with_limit(1000)), trained(any));
+
+  for (const std::uint32_t limit : {1U, 2U}) {
+    SCOPED_TRACE(limit);
+    SimulatedJob job = toy_job(with_limit(limit));
+    job.run();
+    const auto& workers = job.summary().at("workers");
+    const auto dropped = [&](std::size_t rank) {
+      return workers.at(rank).at("dropped_gradients").get<std::uint64_t>();
+    };
+    EXPECT_LT(job.summary().at("staleness").at("max").get<double>(), limit);
+    EXPECT_GT(dropped(2), workers.at(2).at("steps").get<std::uint64_t>() / 2) << "the slow worker";
+  }
 }
 
 TEST(ServerIdentity, DcAsgdWithoutLambdaIsAsgd) {

@@ -77,7 +77,8 @@ SimulatedJob toy_job(const TrainConfig& config, bool resume, const sim::NetworkP
   const ToyReplica::Options toy{
       .features = dataset.train.shape.values(),
       .classes = dataset.classes,
-      .momentum = resolved.optimizer == Optimizer::sgd ? 0 : resolved.momentum};
+      .momentum = resolved.optimizer == Optimizer::sgd ? 0 : resolved.momentum,
+      .clip_norm = resolved.clip_norm};
   if (!resume) {
     RunFolder(config.run_dir).create();
   }

@@ -111,7 +111,18 @@ void ToyReplica::initialise(std::uint64_t seed) {
   std::fill(feature_mean_.begin(), feature_mean_.end(), 0.0F);
 }
 
+void ToyReplica::clip_gradient() {
+  const double norm =
+      std::sqrt(std::transform_reduce(grads_.begin(), grads_.end(), 0.0, std::plus<>(),
+                                      [](float value) { return double{value} * double{value}; }));
+  if (options_.clip_norm && norm > *options_.clip_norm) {
+    const auto factor = static_cast<float>(*options_.clip_norm / norm);
+    std::ranges::for_each(grads_, [&](float& value) { value *= factor; });
+  }
+}
+
 void ToyReplica::local_step() {
+  clip_gradient();
   for (std::size_t i = 0; i < params_.size(); ++i) {
     velocity_[i] = static_cast<float>(options_.momentum) * velocity_[i] + grads_[i];
     params_[i] -= rate_ * velocity_[i];

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "scheme/replica.hpp"
@@ -19,6 +20,7 @@ class ToyReplica : public Replica {
     std::size_t features = 1;
     std::uint32_t classes = 2;
     double momentum = 0;
+    std::optional<double> clip_norm{};  ///< the greatest norm of a gradient; empty: any
   };
 
   std::vector<TensorInfo> layout(ReplicaVector which) const override;
@@ -34,6 +36,7 @@ class ToyReplica : public Replica {
   void initialise(std::uint64_t seed) override;
 
   void set_learning_rate(double rate) override { rate_ = static_cast<float>(rate); }
+  void clip_gradient() override;
   void local_step() override;
 
   OptimizerState optimizer_state() const override;

@@ -22,11 +22,15 @@ constexpr std::uint64_t seed = 7;
 constexpr SampleShape shape{.channels = 1, .height = 28, .width = 28};
 constexpr std::uint32_t classes = 10;
 
-std::unique_ptr<Replica> fresh_replica(const std::string& network) {
+std::unique_ptr<Replica> fresh_replica(const std::string& network,
+                                       std::optional<double> clip_norm = {}) {
   torch_backend::set_threads(1);
-  auto replica = torch_backend::make_replica(
-      {.name = network, .input = shape, .classes = classes},
-      {.optimizer = Optimizer::momentum, .learning_rate = 0.05, .momentum = 0.9}, "cpu");
+  auto replica = torch_backend::make_replica({.name = network, .input = shape, .classes = classes},
+                                             {.optimizer = Optimizer::momentum,
+                                              .learning_rate = 0.05,
+                                              .momentum = 0.9,
+                                              .clip_norm = clip_norm},
+                                             "cpu");
   replica->initialise(seed);
   return replica;
 }
@@ -54,9 +58,10 @@ std::vector<float> copy_of(Replica& replica, ReplicaVector which) {
 
 using BatchSizes = std::vector<std::uint32_t>;
 
-std::vector<float> sequential(const std::string& network, const BatchSizes& sizes, int steps) {
+std::vector<float> sequential(const std::string& network, const BatchSizes& sizes, int steps,
+                              std::optional<double> clip_norm = {}) {
   return on_every_rank<std::vector<float>>(1, [&](Group& group) {
-    const auto replica = fresh_replica(network);
+    const auto replica = fresh_replica(network, clip_norm);
     Local scheme(group.world(), Round{});
     for (int step = 0; step < steps; ++step) {
       Batch batch{.shape = shape, .features = {}, .labels = {}};
@@ -71,10 +76,11 @@ std::vector<float> sequential(const std::string& network, const BatchSizes& size
 
 std::vector<std::vector<float>> synchronous(const std::string& network, const BatchSizes& sizes,
                                             int steps, ReplicaVector which,
-                                            std::optional<BucketReducer::Options> buckets = {}) {
+                                            std::optional<BucketReducer::Options> buckets = {},
+                                            std::optional<double> clip_norm = {}) {
   const auto ranks = static_cast<std::uint32_t>(sizes.size());
   return on_every_rank<std::vector<float>>(ranks, [&](Group& group) {
-    const auto replica = fresh_replica(network);
+    const auto replica = fresh_replica(network, clip_norm);
     Ssgd scheme(group, {.averaging = {.buckets = buckets}});
     const std::uint32_t rank = group.rank().value;
     for (int step = 0; step < steps; ++step) {
@@ -100,6 +106,19 @@ TEST(TorchSsgd, IsSequentialSgdOnTheUnionOfUnequalBatches) {
   EXPECT_LT(relative_distance(synchronous("mlp", sizes, 10, ReplicaVector::params)[0],
                               sequential("mlp", sizes, 10)),
             1e-5);
+}
+
+/// The norms of the gradients are between 0.6 and 2 here, so that some steps are clipped.
+TEST(TorchSsgd, ClipsTheMeanGradientOfAllWorkers) {
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  const BatchSizes sizes{16, 3, 1};
+  const auto clipped = sequential("mlp", sizes, 10, 0.8);
+  for (const bool overlap : {false, true}) {
+    const auto ranks =
+        synchronous("mlp", sizes, 10, ReplicaVector::params, {{.overlap = overlap}}, 0.8);
+    EXPECT_LT(relative_distance(ranks[0], clipped), 1e-5);
+  }
+  EXPECT_GT(relative_distance(sequential("mlp", sizes, 10), clipped), 1e-2);
 }
 
 TEST(TorchSsgd, HasTheSameBitsWithOverlap) {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/cuda.h>
+#include <torch/nn/utils/clip_grad.h>
 
 #include <algorithm>
 #include <atomic>
@@ -57,6 +58,26 @@ TEST_P(ReplicaPasses, GiveTheGradientOfAPlainModule) {
     EXPECT_EQ(result.samples, 8U);
     EXPECT_NEAR(result.loss_sum, 8 * loss.item<double>(), 8 * tolerance());
     EXPECT_EQ(result.correct, outputs.argmax(1).eq(labels).sum().item<std::int64_t>());
+  }
+}
+
+TEST_P(ReplicaPasses, AreFollowedByStepsThatClipTheGradientAsTorchDoes) {
+  const auto plain = drawn<Tiny>(1);
+  torch::cross_entropy_loss(plain->forward(features_of(tiny_batch(1))),
+                            torch::tensor(tiny_batch(1).labels))
+      .backward();
+  const std::vector<float> whole = flattened(gradients_of(*plain));
+  const double norm = torch::nn::utils::clip_grad_norm_(plain->parameters(), 0.1);
+  ASSERT_GT(norm, 0.1);
+  for (const double limit : {0.1, 2 * norm}) {
+    SCOPED_TRACE(limit);
+    Watched<Tiny> watched({.device = device(), .clip_norm = limit});
+    watched.replica.initialise(1);
+    watched.replica.backward(tiny_batch(1));
+    watched.replica.local_step();
+    EXPECT_THAT(
+        values_of(watched.replica, ReplicaVector::grads),
+        Pointwise(FloatNear(tolerance()), limit < norm ? flattened(gradients_of(*plain)) : whole));
   }
 }
 

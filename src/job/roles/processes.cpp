@@ -176,7 +176,8 @@ std::unique_ptr<Replica> TrainingJob::make_replica(Role role, Rank index) const 
                                       .beta1 = job.beta1,
                                       .beta2 = job.beta2,
                                       .alpha = job.alpha,
-                                      .epsilon = job.epsilon},
+                                      .epsilon = job.epsilon,
+                                      .clip_norm = job.clip_norm},
                                      device(role, index), job.precision);
 }
 
