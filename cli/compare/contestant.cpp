@@ -197,7 +197,7 @@ std::vector<double> read_rates(std::string_view list) {
 
 std::vector<std::uint32_t> read_batch_sizes(std::string_view list) {
   return read_candidates<std::uint32_t>(
-      list, "batch-size", [](const TrainConfig& config) { return *config.batch_size; });
+      list, "batch-size", [](const TrainConfig& config) { return config.batch_size->of(0); });
 }
 
 std::vector<GridPoint> Contestant::grid() const {

@@ -83,6 +83,26 @@ OptionValue checked_whole(const OptionSpec& option, const OptionValue& value) {
   return value;
 }
 
+/// A text stands for a list of whole numbers.
+OptionValue checked_counts(const OptionSpec& option, const OptionValue& value) {
+  const auto* const list = std::get_if<std::string>(&value);
+  if (list == nullptr) {
+    return checked_whole(option, value);
+  }
+  std::vector<std::int64_t> counts;
+  for (const std::string_view entry : entries_of(*list)) {
+    const auto count = number_in<std::int64_t>(trimmed(entry));
+    if (!count) {
+      refuse("a whole number " + whole_in_words(option.limits) +
+                 ", or one for each worker with commas between them",
+             value);
+    }
+    counts.push_back(std::get<std::int64_t>(checked_whole(option, *count)));
+  }
+  return counts.size() == 1 ? OptionValue(counts.front())
+                            : OptionValue(fmt::format("{}", fmt::join(counts, ",")));
+}
+
 OptionValue checked_real(const OptionSpec& option, const OptionValue& value) {
   const std::string expected = "a number " + in_words(option.limits);
   double number = 0;
@@ -136,7 +156,7 @@ bool is_text(OptionType type) {
 }
 
 bool is_whole(OptionType type) {
-  return type == OptionType::whole32 || type == OptionType::whole64;
+  return type == OptionType::whole32 || type == OptionType::whole64 || type == OptionType::counts;
 }
 
 }  // namespace
@@ -155,6 +175,7 @@ OptionValue checked(const OptionSpec& option, const OptionValue& value) {
     case OptionType::flag: return checked_flag(value);
     case OptionType::whole32:
     case OptionType::whole64: return checked_whole(option, value);
+    case OptionType::counts: return checked_counts(option, value);
     case OptionType::real: return checked_real(option, value);
     case OptionType::text:
     case OptionType::path: return checked_text(option, value);

@@ -67,7 +67,16 @@ using OptionValue = std::variant<std::monostate, bool, std::int64_t, double, std
 /// The text of a value on the command line; empty for an option that is not set.
 std::string to_text(const OptionValue& value);
 
-enum class OptionType { flag, whole32, whole64, real, text, path, period };
+enum class OptionType {
+  flag,
+  whole32,
+  whole64,
+  counts,  ///< a whole number, or several with commas between them, by rank
+  real,
+  text,
+  path,
+  period,
+};
 
 /// An option, declared once. The command line, the configuration file, the help text, the
 /// completion and the JSON of events all read this declaration.

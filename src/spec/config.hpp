@@ -5,8 +5,10 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "codec/codec.hpp"
@@ -30,6 +32,25 @@ struct Every {
   static Every parse(std::string_view text);
   std::string to_string() const;
   friend bool operator==(const Every&, const Every&) = default;
+};
+
+/// The samples of a mini-batch: the same of every worker, or those of each one.
+class BatchSizes {
+ public:
+  BatchSizes(std::uint32_t of_each)  // NOLINT(google-explicit-constructor): a number is the usual
+      : sizes_{of_each} {}
+  /// `by_rank` has at least two sizes.
+  explicit BatchSizes(std::vector<std::uint32_t> by_rank) : sizes_(std::move(by_rank)) {}
+
+  /// The number of workers that have a size of their own; 0: one size is that of every worker.
+  std::size_t listed() const { return sizes_.size() > 1 ? sizes_.size() : 0; }
+  std::uint32_t of(std::size_t rank) const { return sizes_[listed() > 0 ? rank : 0]; }
+  std::span<const std::uint32_t> sizes() const { return sizes_; }
+
+  friend bool operator==(const BatchSizes&, const BatchSizes&) = default;
+
+ private:
+  std::vector<std::uint32_t> sizes_;
 };
 
 /// The initial parameters.
@@ -132,8 +153,8 @@ struct TrainConfig {
   Precision precision = Precision::float32;
 
   // Optimization
-  std::optional<std::uint32_t> batch_size;    ///< per worker and step; empty: `usual_batch`, or
-                                              ///< where there is a global batch
+  std::optional<BatchSizes> batch_size;       ///< per step; empty: `usual_batch`, or where there
+                                              ///< is a global batch
   std::optional<std::uint32_t> global_batch;  ///< of all workers together, in parts by speed
   Optimizer optimizer = Optimizer::momentum;
   std::optional<double> learning_rate;  ///< empty until resolved: the optimizer's usual one
@@ -143,6 +164,7 @@ struct TrainConfig {
   double alpha = 0.99;            ///< of rmsprop: smoothing of the mean square
   std::optional<double> epsilon;  ///< of the adaptive optimizers; empty: 1e-8, of adagrad 1e-10
   double weight_decay = 0;
+  std::optional<double> clip_norm;  ///< the greatest norm of a gradient; empty: any
   ScheduleShape schedule = ScheduleShape::constant;
   double schedule_step = 2;      ///< epochs between the drops of `step`
   double schedule_factor = 0.1;  ///< of a drop of `step`; the last rate of `cosine`, relative
@@ -164,7 +186,6 @@ struct TrainConfig {
   // Parameter server
   std::uint32_t servers = 0;  ///< shards; 0: one if the scheme has a server
   ServerProcess server_process = ServerProcess::own;
-  std::optional<double> clip_norm;  ///< the greatest norm of a gradient; empty: any
 
   // Stopping
   double epochs = 5;

@@ -343,9 +343,9 @@ void check_shares(const TrainConfig& config) {
   }
 }
 
-/// Errors: ConfigError if there is a batch of each worker, too, or a worker would get less than the
-/// least part.
-void check_global_batch(const TrainConfig& config) {
+/// Errors: ConfigError if there are batches of the workers beside a global batch, of which a worker
+/// would get less than the least part; or if they are listed for another number of workers.
+void check_batches(const TrainConfig& config) {
   if (config.global_batch && *config.global_batch / least_part_of_batch < config.workers) {
     throw ConfigError(
         fmt::format("global batch {}: expected at least {} samples for each of {} "
@@ -356,13 +356,19 @@ void check_global_batch(const TrainConfig& config) {
   if (config.batch_size && config.global_batch) {
     throw ConfigError(fmt::format(
         "batch size {} of each worker and global batch {} exclude each other; give one of them",
-        *config.batch_size, *config.global_batch));
+        fmt::join(config.batch_size->sizes(), ","), *config.global_batch));
+  }
+  const std::size_t listed = config.batch_size ? config.batch_size->listed() : 0;
+  if (listed > 0 && listed != config.workers) {
+    throw ConfigError(fmt::format("batch size {} lists {} sizes for {} worker{}; list one for each",
+                                  fmt::join(config.batch_size->sizes(), ","), listed,
+                                  config.workers, config.workers == 1 ? "" : "s"));
   }
 }
 
 void check_config(const TrainConfig& config) {
   check_counts(config);
-  check_global_batch(config);
+  check_batches(config);
   const SchemeSpec& scheme = scheme_named(config.scheme);
   if (scheme.check != nullptr) {
     scheme.check(scheme_job_of(config));
@@ -426,7 +432,7 @@ TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts) {
   resolve_learning_rate(config, facts);
   resolve_scheme(config, facts);
   if (!config.global_batch) {
-    config.batch_size = config.batch_size.value_or(usual_batch);
+    config.batch_size = config.batch_size.value_or(BatchSizes(usual_batch));
   }
   config.warm_up = config.warm_up.value_or(0);
   if (config.run_dir.empty()) {

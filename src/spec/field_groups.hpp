@@ -44,6 +44,15 @@ struct OptionTraits<std::vector<double>> {
   }
 };
 
+/// A whole number, or a text that lists those of all workers.
+template <>
+struct OptionTraits<BatchSizes> {
+  static constexpr OptionType type = OptionType::counts;
+  static constexpr bool may_be_open = false;
+  static OptionValue written(const BatchSizes& value);
+  static BatchSizes read(const OptionValue& value);
+};
+
 /// As `Every::parse` reads it.
 template <>
 struct OptionTraits<Every> {

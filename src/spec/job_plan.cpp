@@ -20,6 +20,15 @@ namespace {
 
 constexpr std::size_t letters_of_a_name = 60;
 
+/// A device's own mini-batch in a cluster file takes the place of that of its rank.
+std::vector<std::uint32_t> with_own_sizes(std::vector<std::uint32_t> sizes,
+                                          const ClusterFile* cluster) {
+  for (std::size_t rank = 0; cluster != nullptr && rank < sizes.size(); ++rank) {
+    sizes[rank] = cluster->devices[rank].batch_size.value_or(sizes[rank]);
+  }
+  return sizes;
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> batch_sizes_of(const TrainConfig& config, const ClusterFile* cluster) {
@@ -27,14 +36,17 @@ std::vector<std::uint32_t> batch_sizes_of(const TrainConfig& config, const Clust
   if (cluster != nullptr) {
     std::ranges::transform(cluster->devices, speeds.begin(), &DeviceProfile::samples_per_second);
   }
-  const bool divides = config.global_batch && !traits_of(config).divides_batches;
-  const std::uint32_t each = config.global_batch.value_or(config.batch_size.value_or(usual_batch));
-  std::vector<std::uint32_t> sizes =
-      divides ? divide(each, speeds, least_part_of_batch) : std::vector(speeds.size(), each);
-  for (std::size_t rank = 0; cluster != nullptr && rank < sizes.size(); ++rank) {
-    sizes[rank] = cluster->devices[rank].batch_size.value_or(sizes[rank]);
+  if (config.global_batch && !traits_of(config).divides_batches) {
+    return with_own_sizes(divide(*config.global_batch, speeds, least_part_of_batch), cluster);
   }
-  return sizes;
+  const BatchSizes given = config.global_batch
+                               ? BatchSizes(*config.global_batch)
+                               : config.batch_size.value_or(BatchSizes(usual_batch));
+  std::vector<std::uint32_t> sizes;
+  for (std::size_t rank = 0; rank < speeds.size(); ++rank) {
+    sizes.push_back(given.of(rank));
+  }
+  return given.listed() > 0 ? sizes : with_own_sizes(std::move(sizes), cluster);
 }
 
 Dataset load_data(const TrainConfig& config) {
@@ -285,6 +297,10 @@ std::optional<DelayCompensation::Options> JobPlan::delay_compensation() const {
   return server_policy_of(config_).compensation;
 }
 
+std::optional<std::uint64_t> JobPlan::max_delay() const {
+  return server_policy_of(config_).max_delay;
+}
+
 std::string JobPlan::agreement(std::size_t parameters) const {
   const NetworkSpec& network = *config_.network;
   const std::string checksum =
@@ -296,7 +312,3 @@ std::string JobPlan::agreement(std::size_t parameters) const {
 }
 
 }  // namespace syncopate
-std::optional<std::uint64_t> JobPlan::max_delay() const {
-  return server_policy_of(config_).max_delay;
-}
-

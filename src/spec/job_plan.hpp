@@ -25,7 +25,8 @@ Dataset load_data(const TrainConfig& config);
 /// Samples of a mini-batch, by rank. A global batch is divided by the speeds of the devices, where
 /// these are known, into parts of at least two samples, unless the scheme divides it while it runs
 /// (`SchemeTraits::divides_batches`): then it is the mini-batch of each worker. A device's own
-/// mini-batch in a cluster file stays. `cluster`: null without one.
+/// mini-batch in a cluster file stays, unless the configuration lists those of all workers.
+/// `cluster`: null without one.
 std::vector<std::uint32_t> batch_sizes_of(const TrainConfig& config, const ClusterFile* cluster);
 
 /// The consequences of a resolved configuration and its cluster file, equal on every node.
@@ -93,9 +94,9 @@ class JobPlan {
   /// The schedule of the server's learning rate.
   Schedule server_schedule() const;
   std::optional<DelayCompensation::Options> delay_compensation() const;
-
   /// The updates of the model from which on a server drops a gradient that does not see them.
   std::optional<std::uint64_t> max_delay() const;
+
   /// The text on which every member of the job must agree.
   std::string agreement(std::size_t parameters) const;
 

@@ -1,7 +1,13 @@
 // The options that determine what is trained, and how.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "config/text.hpp"
 #include "data/dataset.hpp"
 #include "scheme/scheme_spec.hpp"
 #include "spec/field_groups.hpp"
@@ -26,6 +32,23 @@ Names data_names() {
 }
 
 }  // namespace
+
+OptionValue OptionTraits<BatchSizes>::written(const BatchSizes& value) {
+  return value.listed() > 0 ? OptionValue(fmt::format("{}", fmt::join(value.sizes(), ",")))
+                            : OptionValue(std::int64_t{value.of(0)});
+}
+
+BatchSizes OptionTraits<BatchSizes>::read(const OptionValue& value) {
+  const auto* const list = std::get_if<std::string>(&value);
+  if (list == nullptr) {
+    return OptionTraits<std::uint32_t>::read(value);
+  }
+  std::vector<std::uint32_t> sizes;
+  for (const std::string_view entry : entries_of(*list)) {
+    sizes.push_back(number_in<std::uint32_t>(entry).value());
+  }
+  return BatchSizes(std::move(sizes));
+}
 
 std::vector<Field> model_and_data_fields() {
   return {field(&Config::scheme, {.name = "scheme",
@@ -95,7 +118,8 @@ std::vector<Field> optimizer_fields() {
       field(&Config::batch_size, {.name = "batch-size",
                                   .group = option_group::optimization,
                                   .value = "SAMPLES",
-                                  .help = "samples per worker and step",
+                                  .help = "samples per worker and step; a list gives those of each "
+                                          "worker, by rank: 24,12,6",
                                   .limits = batch_sizes,
                                   .when_unset = "64; the part of a global batch with esync"}),
       field(&Config::global_batch,

@@ -56,9 +56,9 @@ std::vector<float> copy_of(Replica& replica, ReplicaVector which) {
   return {values.begin(), values.end()};
 }
 
-using BatchSizes = std::vector<std::uint32_t>;
+using Sizes = std::vector<std::uint32_t>;
 
-std::vector<float> sequential(const std::string& network, const BatchSizes& sizes, int steps,
+std::vector<float> sequential(const std::string& network, const Sizes& sizes, int steps,
                               std::optional<double> clip_norm = {}) {
   return on_every_rank<std::vector<float>>(1, [&](Group& group) {
     const auto replica = fresh_replica(network, clip_norm);
@@ -74,7 +74,7 @@ std::vector<float> sequential(const std::string& network, const BatchSizes& size
   })[0];
 }
 
-std::vector<std::vector<float>> synchronous(const std::string& network, const BatchSizes& sizes,
+std::vector<std::vector<float>> synchronous(const std::string& network, const Sizes& sizes,
                                             int steps, ReplicaVector which,
                                             std::optional<BucketReducer::Options> buckets = {},
                                             std::optional<double> clip_norm = {}) {
@@ -94,7 +94,7 @@ std::vector<std::vector<float>> synchronous(const std::string& network, const Ba
 
 TEST(TorchSsgd, IsSequentialSgdOnTheUnionOfEqualBatches) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
-  const BatchSizes sizes{8, 8, 8};
+  const Sizes sizes{8, 8, 8};
   EXPECT_LT(relative_distance(synchronous("lenet5", sizes, 5, ReplicaVector::params)[0],
                               sequential("lenet5", sizes, 5)),
             1e-5);
@@ -102,7 +102,7 @@ TEST(TorchSsgd, IsSequentialSgdOnTheUnionOfEqualBatches) {
 
 TEST(TorchSsgd, IsSequentialSgdOnTheUnionOfUnequalBatches) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
-  const BatchSizes sizes{16, 3, 1};
+  const Sizes sizes{16, 3, 1};
   EXPECT_LT(relative_distance(synchronous("mlp", sizes, 10, ReplicaVector::params)[0],
                               sequential("mlp", sizes, 10)),
             1e-5);
@@ -111,7 +111,7 @@ TEST(TorchSsgd, IsSequentialSgdOnTheUnionOfUnequalBatches) {
 /// The norms of the gradients are between 0.6 and 2 here, so that some steps are clipped.
 TEST(TorchSsgd, ClipsTheMeanGradientOfAllWorkers) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
-  const BatchSizes sizes{16, 3, 1};
+  const Sizes sizes{16, 3, 1};
   const auto clipped = sequential("mlp", sizes, 10, 0.8);
   for (const bool overlap : {false, true}) {
     const auto ranks =

@@ -141,7 +141,8 @@ TEST(ConfigFileTest, SaysWhereAndWhatIsWrong) {
             "job.toml:2:1: unknown key 'batch_sise'; did you mean 'batch_size'?");
   EXPECT_THAT(refusal_of("batch-size = 32\n"), HasSubstr("did you mean 'batch_size'?"));
   EXPECT_EQ(refusal_of("batch_size = 'x'\n"),
-            "job.toml:1:14: batch_size: expected a whole number from 1 to 1048576, found 'x'");
+            "job.toml:1:14: batch_size: expected a whole number from 1 to 1048576, or one for each "
+            "worker with commas between them, found 'x'");
   EXPECT_THAT(refusal_of("batch_size = 0\n"), StartsWith("job.toml:1:14: batch_size: expected"));
   EXPECT_THAT(refusal_of("split_by_class = 1\n"), HasSubstr("expected true or false, found 1"));
   EXPECT_THAT(refusal_of("seed = [1]\n"), HasSubstr("found an array; write one value"));
@@ -189,7 +190,11 @@ class RandomConfig {
 
   OptionValue number_for(const Field& field) {
     const double most = std::min(field.limits.most, 1e15);
-    if (field.type == OptionType::whole32 || field.type == OptionType::whole64) {
+    if (field.type == OptionType::counts && random_.below(2) == 0) {
+      return fmt::format("{},{}", 1 + random_.below(1000), 1 + random_.below(1000));
+    }
+    if (field.type == OptionType::whole32 || field.type == OptionType::whole64 ||
+        field.type == OptionType::counts) {
       return static_cast<std::int64_t>(1 + random_.below(1000));
     }
     return std::max({random_.uniform() * most, field.limits.least, 1e-300});
@@ -251,6 +256,11 @@ TEST(CheckConfigTest, RefusesContradictions) {
   config.epochs = 2;
   config.warm_up = 3;
   EXPECT_THAT(refusal([&] { check_config(config); }), HasSubstr("does not fit into 2 epochs"));
+  config = {};
+  config.workers = 2;
+  set_field_from_text(*find_field("batch-size"), config, "16,8,4");
+  EXPECT_EQ(refusal([&] { check_config(config); }),
+            "batch size 16,8,4 lists 3 sizes for 2 workers; list one for each");
   config = {};
   config.batch_size = 16;
   config.global_batch = 64;

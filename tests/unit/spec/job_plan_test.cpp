@@ -72,6 +72,16 @@ TEST(JobPlan, DividesAGlobalBatchUnlessThePacerDoes) {
   EXPECT_THAT(sizes("esync", 64, true), ElementsAre(64, 64)) << "a mini-batch of each";
 }
 
+TEST(JobPlan, TakesTheBatchOfEachWorkerFromAList) {
+  TrainConfig config = config_of("ssgd");
+  set_field_from_text(*find_field("batch-size"), config, "24, 8");
+  EXPECT_EQ(to_text(get_field(*find_field("batch-size"), config)), "24,8");
+  EXPECT_THAT(JobPlan(config).batch_sizes(), ElementsAre(24, 8));
+  EXPECT_EQ(JobPlan(config).data_share(small_dataset().train, Rank{0}), 0.75);
+  set_field_from_text(*find_field("batch-size"), config, "24");
+  EXPECT_THAT(JobPlan(config).batch_sizes(), ElementsAre(24, 24));
+}
+
 TEST(JobPlan, DividesDataByTheSharesThatAreAskedFor) {
   const ImageSet& train = small_dataset().train;
   for (const std::string scheme : {"ssgd", "esync"}) {

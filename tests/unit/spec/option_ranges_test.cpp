@@ -27,7 +27,8 @@ namespace {
 using testing::HasSubstr;
 
 bool is_whole(const Field& field) {
-  return field.type == OptionType::whole32 || field.type == OptionType::whole64;
+  return field.type == OptionType::whole32 || field.type == OptionType::whole64 ||
+         field.type == OptionType::counts;
 }
 
 std::vector<const Field*> numeric_fields() {
