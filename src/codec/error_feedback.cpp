@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "codec/codec_frame.hpp"
 #include "kernels/lanes-inl.hpp"
@@ -133,14 +134,29 @@ void ErrorFeedback::encode(std::span<const float> values, float factor, std::siz
       std::copy(made.begin(), made.end(), decoded.subspan(block.first).begin());
     }
   }
+  if (commits_ == Commits::deferred) {
+    encoded_.push_back({.first = first, .count = values.size()});
+  }
   stats_.values += values.size();
   stats_.encoded_bytes += frame.size();
   stats_.error_sum += static_cast<double>(values.size()) * relative(lost, wanted);
 }
 
+/// A vector that was encoded as a whole costs no copy.
 void ErrorFeedback::commit() {
-  if (commits_ == Commits::deferred) {
+  std::vector<Range> encoded = std::exchange(encoded_, {});
+  std::ranges::sort(encoded, {}, &Range::first);
+  std::size_t covered = 0;
+  for (const Range& range : encoded) {
+    covered = range.first <= covered ? std::max(covered, range.first + range.count) : covered;
+  }
+  if (!encoded.empty() && covered == before_.size()) {
     std::swap(before_, after_);
+    return;
+  }
+  for (const Range& range : encoded) {
+    std::ranges::copy(std::span(after_).subspan(range.first, range.count),
+                      std::span(before_).subspan(range.first).begin());
   }
 }
 

@@ -53,7 +53,8 @@ class ErrorFeedback {
   void encode(std::span<const float> values, float factor, std::size_t first,
               std::span<std::byte> frame, std::span<float> decoded = {});
 
-  /// Called when the values encoded since the last commit have become part of a result.
+  /// Called when the values encoded since the last commit have become part of a result. Errors of
+  /// other values stay.
   void commit();
 
   /// The vector e. Thread: as `encode`.
@@ -63,10 +64,16 @@ class ErrorFeedback {
   const CompressionStats& stats() const { return stats_; }
 
  private:
+  struct Range {
+    std::size_t first = 0;
+    std::size_t count = 0;
+  };
+
   std::unique_ptr<Codec> codec_;
   Commits commits_;
   std::vector<float> before_;  ///< e
   std::vector<float> after_;   ///< e after the next commit; empty where every call commits
+  std::vector<Range> encoded_;  ///< of `after_`, since the last commit
   std::vector<float> wanted_;  ///< a block of values to encode
   std::vector<float> made_;    ///< and its decoded values
   CompressionStats stats_;

@@ -80,12 +80,12 @@ TEST(ServerIdentity, AWorkerClipsTheGradientThatItPushes) {
   set(downpour, "fetch-every", 2);
   EXPECT_LT(relative_distance(trained(downpour), sequential), 1e-5);
   TrainConfig racy = clipped("nbssgd", "clipped-racy");
-  racy.batch_size = 16;
+  racy.batch_size = 20;  // 600 samples in 30 batches
   set(racy, "mini-batches", 1);
   set(racy, "commit", "racy");
   set(racy, "aggregate", "server");
-  TrainConfig same_batch = clipped("local", "clipped-16");
-  same_batch.batch_size = 16;
+  TrainConfig same_batch = clipped("local", "clipped-20");
+  same_batch.batch_size = 20;
   EXPECT_LT(relative_distance(trained(racy), trained(same_batch)), 1e-5);
   TrainConfig without = clipped("local", "without");
   without.clip_norm.reset();

@@ -128,6 +128,26 @@ TEST_P(Feedback, TakesEachPartByItself) {
   }
 }
 
+TEST_P(Feedback, ACommitLeavesTheErrorsOfPartsThatWereNotSent) {
+  constexpr std::size_t count = 3000;
+  ErrorFeedback feedback(compression_, Commits::deferred);
+  feedback.reserve(2 * count);
+  sent_by(feedback, random_values(2 * count, 1));
+  feedback.commit();
+  for (const std::size_t first : {std::size_t{0}, count}) {
+    const Floats before(feedback.residual().begin(), feedback.residual().end());
+    sent_by(feedback, random_values(count, 2 + first), 1, first);
+    feedback.commit();
+    const auto other = static_cast<std::ptrdiff_t>(count - first);
+    EXPECT_TRUE(std::equal(before.begin() + other, before.begin() + other + count,
+                           feedback.residual().begin() + other));
+    EXPECT_FALSE(std::ranges::equal(before, feedback.residual()));
+  }
+  const Floats before(feedback.residual().begin(), feedback.residual().end());
+  feedback.commit();
+  EXPECT_TRUE(std::ranges::equal(before, feedback.residual())) << "nothing was sent";
+}
+
 TEST_P(Feedback, ForgetsValuesThatAreNotFinite) {
   Floats values = random_values(4000, 4);
   values[7] = std::numeric_limits<float>::quiet_NaN();
