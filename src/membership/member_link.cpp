@@ -169,14 +169,15 @@ void MemberLink::barrier() {
 }
 
 wire::PacerMemory MemberLink::restart(const std::optional<wire::PacerMemory>& pacer,
-                                      double samples_per_second,
+                                      const DeviceMeasurement& device,
                                       const std::function<void()>& on_loss) {
   wire::Arrived arrived;
   arrived.set_restarts(true);
   if (pacer) {
     *arrived.mutable_pacer() = *pacer;
   }
-  arrived.set_samples_per_second(samples_per_second);
+  arrived.set_samples_per_second(device.samples_per_second);
+  arrived.set_efficient_samples(device.efficient_samples);
   const std::uint64_t mine = arrive(arrived);
   std::size_t known = 0;
   do {

@@ -23,6 +23,13 @@
 
 namespace syncopate {
 
+/// A worker's measurement of its device, by itself, before training.
+struct DeviceMeasurement {
+  double samples_per_second = 0;  ///< 0: not known
+  /// In steps of fewer samples the device is slower by more than a tenth; 0: not known.
+  std::uint32_t efficient_samples = 0;
+};
+
 /// A member's link to the coordinator.
 ///
 /// Two background tasks serve it: the heartbeat task sends a heartbeat every `heartbeat_every`, the
@@ -115,12 +122,11 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   /// A barrier after which all workers continue at the same moment, from which the pacer's times
   /// count: at the start of a job, and at a round after which replicas are equal. So a run resumed
   /// there continues in the same way. `pacer` is the pacer's memory from a checkpoint, on the
-  /// worker that has read one; `samples_per_second` the speed of this worker's device, 0 if it is
-  /// not known. `on_loss` is called first, and again whenever a worker was dropped
+  /// worker that has read one. `on_loss` is called first, and again whenever a worker was dropped
   /// in the meantime: the members of a group agree in it on their last synchronization. Returns the
   /// pacer's memory; empty in a job that is not paced.
   wire::PacerMemory restart(
-      const std::optional<wire::PacerMemory>& pacer = {}, double samples_per_second = 0,
+      const std::optional<wire::PacerMemory>& pacer = {}, const DeviceMeasurement& device = {},
       const std::function<void()>& on_loss = [] {});
   void report(const wire::Evaluation& evaluation);
   void report(const wire::Checkpoint& checkpoint);

@@ -63,6 +63,7 @@ Pacer::Worker Pacer::new_worker(std::uint32_t batch_size) const {
   Worker worker{.round = round_,
                 .sync_after = first.sync_after,
                 .batch_size = batch_size,
+                .least_part = options_.least_part,
                 .step_samples = first.step_samples,
                 .current_samples = first.step_samples,
                 .step_began = now_};
@@ -99,7 +100,9 @@ Paces Pacer::joined(Rank rank, TimePoint now) {
   }
   advance_to(now);
   Worker& worker = workers_[rank.value];
+  const std::uint32_t least_part = worker.least_part;
   worker = new_worker(worker.batch_size);
+  worker.least_part = least_part;
   return decide();
 }
 
@@ -114,6 +117,11 @@ void Pacer::expect(Rank rank, double sample_seconds) {
     worker.reported = true;
     worker.estimate.observe(worker.batch_size, from_seconds(sample_seconds * worker.batch_size));
   }
+}
+
+void Pacer::expect_least(Rank rank, std::uint32_t samples) {
+  Worker& worker = workers_.at(rank.value);
+  worker.least_part = std::max(options_.least_part, samples);
 }
 
 std::vector<std::uint32_t> Pacer::periods_at_restart() const {
@@ -294,7 +302,8 @@ std::vector<DeviceSpeed> Pacer::known_speeds() const {
 DeviceSpeed Pacer::speed_of(const Worker& worker) const {
   return {.sample_seconds = worker.estimate.sample_seconds(),
           .batch_size = worker.batch_size,
-          .part = worker.part};
+          .part = worker.part,
+          .least_part = worker.least_part};
 }
 
 /// Once in a round, where the speed of each device is known.

@@ -66,6 +66,7 @@ class Pacer {
     bool overlap = true;                      ///< workers train during a synchronization
     std::uint32_t longest_period = 1;         ///< a power of two; 1: every worker is in every round
     std::uint32_t global_batch = 0;           ///< of `timed`: divided by speed; 0: there is none
+    std::uint32_t least_part = 1;             ///< of the global batch, for each worker
     std::uint64_t done = 0;                   ///< rounds before, in a run that is resumed
   };
 
@@ -92,6 +93,9 @@ class Pacer {
   /// the speeds of all are known, no round waits for a first report. Without effect under `paper`,
   /// and on a worker that has reported.
   void expect(Rank worker, double sample_seconds);
+  /// A worker's device is slow in steps of fewer samples: it gets no smaller part of the global
+  /// batch.
+  void expect_least(Rank worker, std::uint32_t samples);
 
   /// In which round after the last one each worker synchronizes first, by rank, if they restart
   /// now.
@@ -124,6 +128,7 @@ class Pacer {
     std::optional<std::uint64_t> sync_after;  ///< decided for that round
     std::uint32_t batch_size = 0;
     std::uint32_t part = 0;             ///< of the global batch; 0: none, or not known
+    std::uint32_t least_part = 1;       ///< of the global batch
     std::uint32_t step_samples = 0;     ///< decided for the next steps
     std::uint32_t current_samples = 0;  ///< of the current step
     TimePoint step_began{};

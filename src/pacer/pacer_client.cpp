@@ -1,6 +1,7 @@
 #include "pacer/pacer_client.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace syncopate {
 
@@ -50,6 +51,20 @@ std::uint32_t adopted_period(std::uint64_t round, std::uint64_t first, std::uint
 
 std::uint32_t probe_samples(std::uint32_t batch_size) {
   return std::max(batch_size / 16, std::min(batch_size, 2U));
+}
+
+/// With the time a + c b of b samples, (a + c b) / b is at most (a + c whole) / (0.9 whole).
+std::uint32_t efficient_samples(const TimedPass& few, const TimedPass& more, std::uint32_t whole) {
+  constexpr double as_fast = 0.9;
+  if (few.samples >= more.samples) {
+    return whole;
+  }
+  const double grown = std::max(0.0, more.seconds - few.seconds);
+  const double each = std::min(grown / (more.samples - few.samples), few.seconds / few.samples);
+  const double constant = few.seconds - each * few.samples;
+  const double allowed = (constant / whole + each) / as_fast - each;
+  const double least = allowed > 0 ? std::ceil(constant / allowed) : whole;
+  return static_cast<std::uint32_t>(std::clamp(least, 1.0, static_cast<double>(whole)));
 }
 
 }  // namespace syncopate

@@ -75,6 +75,9 @@ void PacerService::arrived(const Member& from, const wire::Arrived& arrived) {
   if (arrived.samples_per_second() > 0) {
     pacer_.expect(from.rank, 1 / arrived.samples_per_second());
   }
+  if (arrived.efficient_samples() > 0) {
+    pacer_.expect_least(from.rank, arrived.efficient_samples());
+  }
 }
 
 void PacerService::before_restart(wire::Released& released) {

@@ -37,7 +37,7 @@ void divide_global_batch(std::vector<DeviceSpeed>& devices, std::uint32_t global
   }
   for (DeviceSpeed& device : devices) {
     const double part = std::round(global_batch / (device.sample_seconds * speed));
-    const double least = std::min(device.batch_size, 2U);
+    const double least = std::min(device.batch_size, std::max(device.least_part, 2U));
     const double most = device.batch_size;
     device.part = static_cast<std::uint32_t>(std::clamp(part, least, most));
   }

@@ -18,6 +18,7 @@ struct DeviceSpeed {
   std::uint32_t batch_size = 0;
   /// Its part of the global batch, at most `batch_size`; 0: there is none, or it is not known.
   std::uint32_t part = 0;
+  std::uint32_t least_part = 1;  ///< of the global batch
 
   /// The samples of the least whole step.
   std::uint32_t least_whole() const { return part > 0 ? part : batch_size; }
@@ -26,7 +27,8 @@ struct DeviceSpeed {
 };
 
 /// Sets the parts of a global batch in proportion to the speeds, so that all devices take as long
-/// for their parts. Without effect where a speed is unknown.
+/// for their parts; each of at least two samples, and its device's least part. Without effect where
+/// a speed is unknown.
 void divide_global_batch(std::vector<DeviceSpeed>& devices, std::uint32_t global_batch);
 
 /// The shortest round in which communication takes at most 5 %, the fastest device trains on a

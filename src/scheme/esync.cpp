@@ -26,6 +26,7 @@ bool overlaps(const OptionValues& options) {
 void adapt_esync(SchemeTraits& traits, const SchemeJob& job) {
   traits.regroups = !job.options[option::aggregate].by_server;
   traits.divides_batches = job.options[option::pacing] == PaceRule::timed;
+  traits.measures_batches = traits.divides_batches && !job.options[option::min_batch_size];
 }
 
 /// Where parts of the data differ, a momentum over rounds replaces the momentum of local steps,
@@ -122,6 +123,8 @@ void resolve_batch(SchemeDefaults& defaults) {
   const bool open = !defaults.global_batch && !defaults.has_batch;
   if (open && timed && !defaults.skewed && defaults.workers > 1) {
     defaults.global_batch = usual_global_batch(defaults.workers, defaults.has_batch_norm);
+  } else if (!defaults.options[option::min_batch_size]) {
+    defaults.options.set(option::min_batch_size, 1U);  // a batch that is asked for is kept
   }
 }
 
@@ -147,6 +150,7 @@ void pace(const OptionValues& options, Pacer::Options& pacer) {
   pacer.rule = options[option::pacing];
   pacer.overlap = overlaps(options);
   pacer.longest_period = options[option::max_period].value_or(1);
+  pacer.least_part = options[option::min_batch_size].value_or(1);
   if (const auto seconds = options[option::round_time]) {
     pacer.round_time = from_seconds(*seconds);
   }
@@ -267,8 +271,8 @@ const SchemeSpec& esync_scheme() {
                   spec_of(option::outer_momentum), spec_of(option::drift_correction),
                   spec_of(option::local_rate), spec_of(option::global_lr), spec_of(option::pacing),
                   spec_of(option::round_time), spec_of(option::max_period),
-                  spec_of(option::fragments), spec_of(option::pacing_margin),
-                  spec_of(option::overlap)},
+                  spec_of(option::min_batch_size), spec_of(option::fragments),
+                  spec_of(option::pacing_margin), spec_of(option::overlap)},
       .adapt = adapt_esync,
       .check = check_rounds,
       .resolve = resolve_esync,

@@ -90,6 +90,16 @@ inline constexpr Option<std::optional<double>> round_time{
     .has_effect = [](const OptionValues& values) { return values[pacing] == PaceRule::timed; },
     .needs = " and --pacing timed"};
 
+inline constexpr Option<std::optional<std::uint32_t>> min_batch_size{
+    .name = "min-batch-size",
+    .group = option_group::optimization,
+    .value = "SAMPLES",
+    .help =
+        "esync: least part of a global batch for a worker; auto: the size below which its "
+        "device loses a tenth of its speed, measured at the start",
+    .limits = batch_sizes,
+    .when_unset = "auto with the default global batch, else 1"};
+
 inline constexpr Option<std::optional<std::uint32_t>> max_period{
     .name = "max-period",
     .group = option_group::synchronization,

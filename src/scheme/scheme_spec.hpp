@@ -59,6 +59,8 @@ struct SchemeTraits {
   /// A step may take any part of a mini-batch: a global batch is a mini-batch of each worker, of
   /// which its steps take parts by its measured speed.
   bool divides_batches = false;
+  /// Workers measure below which number of samples their devices become slow, as the least part.
+  bool measures_batches = false;
   /// Each worker trains on as much data as its device can, so the parts of the data are
   /// proportional to the speeds of the devices, where these are known.
   bool parts_by_speed = false;

@@ -70,6 +70,8 @@ class JobPlan {
   std::uint64_t samples_to_train(std::uint64_t train_samples) const;
   /// True if a step may be smaller than the worker's batch, except at the end of an epoch.
   bool cuts_batches() const;
+  /// True if workers measure below which size of steps their devices are slow.
+  bool measures_batches() const { return traits_of(config_).measures_batches; }
   /// The fewest samples of a step on any device under this configuration. For balanced workers, the
   /// speeds of the cluster file determine it.
   std::uint32_t least_step_samples() const;

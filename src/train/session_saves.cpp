@@ -51,7 +51,7 @@ ModelSnapshot WorkerSession::model_with_all_states() {
 /// until then is off the training clock, which continues from the reading in the checkpoint, as in
 /// a run that is resumed here.
 void WorkerSession::restart_all_workers(ModelSnapshot& model) {
-  const wire::PacerMemory pacer = link_.restart({}, 0, [this] { agree_after_failures(); });
+  const wire::PacerMemory pacer = link_.restart({}, {}, [this] { agree_after_failures(); });
   restart_rounds(*scheme_, pacer);
   if (pacer.workers_size() > 0) {
     model.states[state_of_pacer] = to_state(pacer);

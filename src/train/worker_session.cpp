@@ -86,7 +86,7 @@ WorkerSession::WorkerSession(World& world, MemberLink& link, Replica& replica,
                .program = options_.program}),
       times_(world, {.batch_size = batch_size_,
                      .emulated = options_.plan.pacer(options_.rank).has_value(),
-                     .known_throughput = setup_.stand_alone_throughput()}),
+                     .known_throughput = setup_.device().samples_per_second}),
       clock_(world, setup_.progress().training),
       device_(clock_, options_.plan.pacer(options_.rank)),
       estimate_({.done = setup_.progress().samples,
@@ -123,7 +123,7 @@ std::unique_ptr<Scheme> WorkerSession::begin_together() {
   if (auto* const saves = offered<SavesState>(*scheme)) {
     saves->load_worker_states(setup_.states());
   }
-  restart_rounds(*scheme, link_.restart(setup_.pacer(), setup_.stand_alone_throughput()));
+  restart_rounds(*scheme, link_.restart(setup_.pacer(), setup_.device()));
   return scheme;
 }
 

@@ -56,25 +56,43 @@ double seconds_per_sample(const Clock& clock, Replica& replica, const WorkerOpti
   return seconds / static_cast<double>(std::max<std::size_t>(1, batch.samples()));
 }
 
-/// Samples per second of a real device in a pass over a whole batch; 0 if the measurement would
-/// keep the other workers waiting for long.
-double measured_throughput(const Clock& clock, Replica& replica, const WorkerOptions& options) {
+/// The speed of a real device in a pass over a whole batch, and, if the scheme wants to know it,
+/// the size below which passes are slow. Nothing is known if the measurement would keep the other
+/// workers waiting for long.
+DeviceMeasurement measured_device(const Clock& clock, Replica& replica,
+                                  const WorkerOptions& options) {
   constexpr double longest_seconds = 2;
   const std::uint32_t whole = options.plan.batch_sizes()[options.rank.value];
   const std::uint32_t part = probe_samples(whole);
-  seconds_per_sample(clock, replica, options, part);  // the first pass of a process takes longer
-  if (seconds_per_sample(clock, replica, options, part) * whole > longest_seconds) {
-    return 0;
+  const auto seconds_of_pass = [&](std::uint32_t samples) {
+    return seconds_per_sample(clock, replica, options, samples) * samples;
+  };
+  seconds_of_pass(part);  // the first pass of a process takes longer
+  DeviceMeasurement device;
+  if (options.plan.measures_batches()) {
+    const std::uint32_t several = std::min(4 * part, whole);
+    seconds_of_pass(several);
+    const auto best_of_two = [&](std::uint32_t samples) {
+      const double once = seconds_of_pass(samples);
+      return std::min(once, seconds_of_pass(samples));
+    };
+    device.efficient_samples =
+        efficient_samples({.samples = part, .seconds = best_of_two(part)},
+                          {.samples = several, .seconds = best_of_two(several)}, whole);
   }
-  const double seconds = seconds_per_sample(clock, replica, options, whole);
-  return seconds > 0 ? 1 / seconds : 0;
+  if (seconds_of_pass(part) / part * whole <= longest_seconds) {
+    const double seconds = seconds_of_pass(whole);
+    device.samples_per_second = seconds > 0 ? whole / seconds : 0;
+  }
+  return device;
 }
 
-/// Samples per second of the device by itself, if they are known before training; else 0.
-double known_throughput(const Clock& clock, Replica& replica, const WorkerOptions& options) {
+/// The device by itself, as far as it is known before training.
+DeviceMeasurement known_device(const Clock& clock, Replica& replica, const WorkerOptions& options) {
   const double profiled = options.plan.profiled_throughput(options.rank);
   const bool measurable = !options.program && options.plan.cuts_batches();
-  return profiled == 0 && measurable ? measured_throughput(clock, replica, options) : profiled;
+  return profiled == 0 && measurable ? measured_device(clock, replica, options)
+                                     : DeviceMeasurement{.samples_per_second = profiled};
 }
 
 }  // namespace
@@ -94,7 +112,7 @@ WorkerSetup::WorkerSetup(World& world, MemberLink& link, PacerClient& pacer, Rep
                                                  .takes_model = takes_model(options)});
   }
   share_memory(replica_, world.transport().shared_memory());
-  stand_alone_throughput_ = known_throughput(world, replica_, options);
+  device_ = known_device(world, replica_, options);
   progress_ = begin();
 }
 

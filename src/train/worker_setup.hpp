@@ -24,7 +24,8 @@ class WorkerSetup {
   std::optional<wire::PacerMemory> pacer() const;
   const States& states() const { return own_; }
   Group& workers() { return workers_; }
-  double stand_alone_throughput() const { return stand_alone_throughput_; }
+  /// The speed of the device by itself, as far as it is known before training.
+  const DeviceMeasurement& device() const { return device_; }
   std::unique_ptr<Scheme> make_scheme();
 
  private:
@@ -48,7 +49,7 @@ class WorkerSetup {
   States own_;
   OptimizerState pacer_state_{};
   std::optional<SharedModel> shared_;
-  double stand_alone_throughput_ = 0;
+  DeviceMeasurement device_;
   TrainingProgress progress_;
 };
 

@@ -179,6 +179,7 @@ TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
         {"pacing", {"--scheme", "esync"}},
         {"round-time", {"--scheme", "esync"}},
         {"max-period", {"--scheme", "esync"}},
+        {"min-batch-size", {"--scheme", "esync"}},
         {"fragments", {"--scheme", "esync"}},
         {"pacing-margin", {"--scheme", "esync", "--pacing", "paper"}},
         {"overlap", {"--scheme", "ssgd"}},

@@ -215,6 +215,17 @@ TEST(PacerByTime, DividesAGlobalBatchBySpeed) {
   EXPECT_EQ(paced.pacer.state().workers[2].period, 4) << "two samples in 100 ms";
 }
 
+TEST(PacerByTime, GivesNoDeviceAPartThatItIsSlowWith) {
+  Paced paced({.batch_sizes = {64, 64}, .longest_period = 64, .global_batch = 64});
+  paced.pacer.expect_least(Rank{0}, 44);
+  paced.step(0, 2ms, 2ms);
+  EXPECT_THAT(paced.step(1, 2ms, 2ms), testing::Contains("0: round 1 open, 44 samples, resized"));
+  paced.pacer.left(Rank{0}, 3ms + TimePoint{});
+  paced.pacer.joined(Rank{0}, 4ms + TimePoint{});
+  paced.step(0, 2ms, 6ms);
+  EXPECT_EQ(paced.pacer.state().workers[0].step_samples, 44U) << "still known when it is back";
+}
+
 TEST(PacerByTime, MeetsAfterTheStepThatEndsNearestToTheEnd) {
   Paced paced({.batch_sizes = {64, 64}, .round_time = 200ms, .overlap = true});
   paced.step(0, 4ms, 4ms);

@@ -54,6 +54,27 @@ TEST(GlobalBatch, IsDividedBySpeed) {
   EXPECT_EQ(devices[0].part, 64) << "no more than a mini-batch";
 }
 
+TEST(GlobalBatch, GivesNoDeviceLessThanItsLeastPart) {
+  std::vector<DeviceSpeed> devices{{.sample_seconds = 0.001, .batch_size = 64, .least_part = 44},
+                                   {.sample_seconds = 0.001, .batch_size = 64, .least_part = 1},
+                                   {.sample_seconds = 0.004, .batch_size = 64, .least_part = 100}};
+  divide_global_batch(devices, 64);
+  EXPECT_EQ(devices[0].part, 44);
+  EXPECT_EQ(devices[1].part, 28) << "64 / 2.25";
+  EXPECT_EQ(devices[2].part, 64) << "a mini-batch at most";
+}
+
+/// 1 ms and 0.1 ms a sample: 64 samples take 0.116 ms each, 36 of them 0.128 ms.
+TEST(EfficientSamples, HaveNineTenthsOfTheSpeedOfAWholeBatch) {
+  EXPECT_EQ(efficient_samples({4, 1.4e-3}, {16, 2.6e-3}, 64), 36U);
+  EXPECT_EQ(efficient_samples({4, 1.4e-3}, {16, 2.6e-3}, 16), 13U);
+  EXPECT_EQ(efficient_samples({4, 0.4e-3}, {16, 1.6e-3}, 64), 1U) << "in proportion";
+  EXPECT_EQ(efficient_samples({4, 1e-3}, {16, 1e-3}, 64), 58U) << "all sizes take as long";
+  EXPECT_EQ(efficient_samples({4, 1e-3}, {16, 0.9e-3}, 64), 58U) << "measured inexactly";
+  EXPECT_EQ(efficient_samples({4, 1e-3}, {16, 8e-3}, 64), 1U) << "slower than in proportion";
+  EXPECT_EQ(efficient_samples({2, 1e-3}, {2, 1e-3}, 2), 2U) << "one size";
+}
+
 TEST(GlobalBatch, IsTakenInAtMostTwoStepsARoundUnlessTheseAreWholeMiniBatches) {
   const DeviceSpeed device{.sample_seconds = 0.001, .batch_size = 64, .part = 16};
   EXPECT_EQ(fitting_samples(device, 1ms, 2), 2) << "the least step";
