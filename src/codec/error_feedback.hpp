@@ -71,11 +71,11 @@ class ErrorFeedback {
 
   std::unique_ptr<Codec> codec_;
   Commits commits_;
-  std::vector<float> before_;  ///< e
-  std::vector<float> after_;   ///< e after the next commit; empty where every call commits
+  std::vector<float> before_;   ///< e
+  std::vector<float> after_;    ///< e after the next commit; empty where every call commits
   std::vector<Range> encoded_;  ///< of `after_`, since the last commit
-  std::vector<float> wanted_;  ///< a block of values to encode
-  std::vector<float> made_;    ///< and its decoded values
+  std::vector<float> wanted_;   ///< a block of values to encode
+  std::vector<float> made_;     ///< and its decoded values
   CompressionStats stats_;
 };
 

@@ -22,17 +22,17 @@ constexpr unsigned code_bits = index_bits + 2;  ///< index, sign, level
 constexpr std::uint32_t is_below_zero = 1U << index_bits;
 constexpr std::uint32_t is_large = 2U << index_bits;
 
-/// Sends only the greatest values, and of these only the sign and one of two magnitudes (SparseLoCo,
-/// Sarfi et al. 2025): of every chunk of n ≤ 4096 values the k = ⌈ratio · n⌉ of greatest magnitude,
-/// as `topk` chooses them. The two magnitudes are the mean of those from their common mean up, and
-/// the mean of the others; each value decodes to the nearer one, with its sign.
+/// Sends only the greatest values, and of these only the sign and one of two magnitudes
+/// (SparseLoCo, Sarfi et al. 2025): of every chunk of n ≤ 4096 values the k = ⌈ratio · n⌉ of
+/// greatest magnitude, as `topk` chooses them. The two magnitudes are the mean of those from their
+/// common mean up, and the mean of the others; each value decodes to the nearer one, with its sign.
 ///
 /// Bytes: of a chunk, the two means, the large one first, float32 each; then k codes of 14 bits, in
 ///        the order of ascending indices, from the lowest bits of each byte on: 12 bits of the
 ///        index, a bit that is set below 0, a bit that is set for the large mean; then zeros up to
 ///        a multiple of 4 bytes.
-/// Error: ‖x − decoded‖ ≤ ‖x‖, since the mean of a group is its best single number. Chunks with a value that is
-///        not finite have NaN as means.
+/// Error: ‖x − decoded‖ ≤ ‖x‖, since the mean of a group is its best single number. A
+///        chunk with a value that is not finite has NaN as means.
 class Topk2bitCodec final : public Codec {
  public:
   explicit Topk2bitCodec(double ratio) : ratio_(ratio) {}

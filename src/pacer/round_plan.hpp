@@ -18,12 +18,14 @@ struct DeviceSpeed {
   std::uint32_t batch_size = 0;
   /// Its part of the global batch, at most `batch_size`; 0: there is none, or it is not known.
   std::uint32_t part = 0;
-  std::uint32_t least_part = 1;  ///< of the global batch
+  std::uint32_t least_part = 1;  ///< of the global batch: smaller steps are slow
 
   /// The samples of the least whole step.
   std::uint32_t least_whole() const { return part > 0 ? part : batch_size; }
-  /// The least samples that are worth a step: `probe_samples` of a whole one.
-  std::uint32_t least_step() const { return probe_samples(std::max(least_whole(), 2U)); }
+  /// The least samples that are worth a step: `probe_samples` of a whole one, and the least part.
+  std::uint32_t least_step() const {
+    return std::max(probe_samples(std::max(least_whole(), 2U)), std::min(least_part, batch_size));
+  }
 };
 
 /// Sets the parts of a global batch in proportion to the speeds, so that all devices take as long

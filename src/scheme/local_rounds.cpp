@@ -225,8 +225,8 @@ void LocalRounds::accumulate(const StepFacts& facts) {
   pending_.requests.merge(facts.requests);
 }
 
-/// The part of the round `round_`, and the samples behind its change, which count anew. Where all
-/// is synchronized, the fragments have one weight.
+/// The part of the round `round_`, and the samples behind its change, which then begin at 0. Where
+/// all is synchronized, the fragments have one weight.
 LocalRounds::Part LocalRounds::next_part() {
   const std::uint64_t fragments = samples_of_fragments_.size();
   if (fragments == 1 || blocks()) {

@@ -184,7 +184,7 @@ std::vector<Field> optimizer_fields() {
            .value = "X",
            .help = "greatest norm of a gradient; a longer one is scaled: with ssgd and nbssgd the "
                    "mean of all workers, else each worker's own",
-           .limits = {.most = 1e38, .above_least = true},
+           .limits = positive,
            .when_unset = "any"})};
 }
 

@@ -1,6 +1,6 @@
-// Goal:   where a round of esync synchronizes one fragment of the model, each fragment moves by the
-//         mean of its changes since its last round, weighted by the samples since; replicas end
-//         equal, failures cost no more than the failed worker's steps, and a run resumes to the bit.
+// Goal:   where a round of esync synchronizes one fragment of the model, each fragment moves by
+//         the mean of its changes since its last round, weighted by the samples since; replicas end
+//         equal, failures cost no more than the failed worker's steps, and a run resumes exactly.
 // Method: a convex problem on a simulated group, a round after each step, compared with plain loops
 //         to 1e-5; whole jobs of logistic regression on devices of two speeds.
 

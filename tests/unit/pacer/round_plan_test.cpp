@@ -64,6 +64,14 @@ TEST(GlobalBatch, GivesNoDeviceLessThanItsLeastPart) {
   EXPECT_EQ(devices[2].part, 64) << "a mini-batch at most";
 }
 
+TEST(GlobalBatch, GivesASlowDeviceTimeForAStepThatItIsNotSlowWith) {
+  const DeviceSpeed slow_with_few{
+      .sample_seconds = 0.004, .batch_size = 64, .part = 44, .least_part = 44};
+  EXPECT_EQ(period_of(slow_with_few, 44ms, 1, 64), 4) << "44 samples take four rounds";
+  EXPECT_EQ(fitting_samples(slow_with_few, 4 * 44ms, 2), 44);
+  EXPECT_EQ(fitting_samples(slow_with_few, 44ms, 2), 44) << "no less";
+}
+
 /// 1 ms and 0.1 ms a sample: 64 samples take 0.116 ms each, 36 of them 0.128 ms.
 TEST(EfficientSamples, HaveNineTenthsOfTheSpeedOfAWholeBatch) {
   EXPECT_EQ(efficient_samples({4, 1.4e-3}, {16, 2.6e-3}, 64), 36U);
