@@ -56,6 +56,11 @@ double jitter_of(std::vector<double> seconds) {
   return std::min(std::sqrt(squares / count) / mean, most);
 }
 
+double seconds_per_step(double whole, double quarter) {
+  constexpr double most = 0.9;
+  return std::clamp((4 * quarter - whole) / 3, 0.0, most * whole);
+}
+
 std::string profile_name(std::string host, const std::string& device) {
   std::string name = std::move(host) + "-" + device;
   std::replace_if(
@@ -89,9 +94,11 @@ std::string device_tables(const ProfileCommand& command,
   for (const ProfiledDevice& device : devices) {
     text += fmt::format(
         "\n# {}, mini-batches of {}, {} CPU thread{}\n"
-        "[[devices]]\nname = \"{}\"\ncount = {}\nsamples_per_second = {:.6g}\njitter = {:.3f}\n",
+        "[[devices]]\nname = \"{}\"\ncount = {}\nbatch_samples = {}\nsamples_per_second = {:.6g}\n"
+        "seconds_per_step = {:.3g}\njitter = {:.3f}\n",
         command.network, command.batch_size, command.threads, command.threads == 1 ? "" : "s",
-        device.name, device.count, device.samples_per_second, device.jitter);
+        device.name, device.count, command.batch_size, device.samples_per_second,
+        device.seconds_per_step, device.jitter);
   }
   return text;
 }

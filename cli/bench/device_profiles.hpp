@@ -26,8 +26,13 @@ struct ProfiledDevice {
   std::string name;
   std::uint32_t count = 1;  ///< number of such devices on this machine
   double samples_per_second = 0;
-  double jitter = 0;  ///< standard deviation of a step's time over its mean
+  double jitter = 0;            ///< standard deviation of a step's time over its mean
+  double seconds_per_step = 0;  ///< of a step, whatever its samples
 };
+
+/// The part of a step's time that does not grow with its samples, by the mean times of steps of a
+/// whole batch and of a quarter of it; at most nine tenths of the former.
+double seconds_per_step(double whole, double quarter);
 
 /// Returns standard deviation / mean, at most 0.99. Ignores the slowest percent of the times,
 /// during which another program may have used the device.

@@ -24,10 +24,9 @@ Speeds speeds_of(const TrainConfig& config, const ClusterFile& cluster) {
   const std::vector<std::uint32_t> sizes = batch_sizes_of(config, &cluster);
   for (std::size_t rank = 0; rank < cluster.devices.size(); ++rank) {
     const DeviceProfile& device = cluster.devices[rank];
-    const double batch = sizes[rank];
-    speeds.batch += batch;
+    speeds.batch += sizes[rank];
     speeds.asynchronous += device.samples_per_second() / config.time_scale;
-    slowest = std::max(slowest, batch / device.samples_per_second() * config.time_scale);
+    slowest = std::max(slowest, device.step_seconds(sizes[rank]) * config.time_scale);
   }
   speeds.lockstep = speeds.batch / slowest;
   return speeds;

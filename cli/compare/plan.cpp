@@ -29,6 +29,10 @@ std::string device_text(const DeviceProfile& device) {
   std::string text =
       fmt::format("\n[[devices]]\nname = {}\nsamples_per_second = {}\njitter = {}\n",
                   quoted_toml(device.name), device.samples_per_second(), device.jitter);
+  if (device.step_overhead > Duration::zero()) {
+    text += fmt::format("batch_samples = {}\nseconds_per_step = {}\n", device.batch_samples,
+                        to_seconds(device.step_overhead));
+  }
   if (device.batch_size) {
     text += fmt::format("batch_size = {}\n", *device.batch_size);
   }

@@ -21,20 +21,34 @@ std::uint32_t workers_of_cores(std::uint32_t threads) {
   return std::max(1U, std::thread::hardware_concurrency() / threads);
 }
 
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
 ProfiledDevice profile(const ProfileCommand& command, const std::string& device) {
   fmt::print(stderr, "measuring {}: {}, mini-batches of {}, for {:g} s\n", device, command.network,
              command.batch_size, command.effort.seconds);
-  const std::vector<double> seconds = step_seconds({.network = command.network,
-                                                    .device = device,
-                                                    .samples = command.batch_size,
-                                                    .effort = command.effort,
-                                                    .threads = command.threads,
-                                                    .image_size = command.image_size});
-  const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-  return {.name = profile_name(host_name(), device),
-          .count = device == "cpu" ? workers_of_cores(command.threads) : 1,
-          .samples_per_second = static_cast<double>(command.batch_size * seconds.size()) / all,
-          .jitter = jitter_of(seconds)};
+  const auto measured = [&](std::uint32_t samples, double seconds) {
+    return step_seconds({.network = command.network,
+                         .device = device,
+                         .samples = samples,
+                         .effort = {.rounds = {}, .seconds = seconds},
+                         .threads = command.threads,
+                         .image_size = command.image_size});
+  };
+  constexpr double share_of_whole = 0.7;
+  const double time = command.effort.seconds;
+  const std::vector<double> whole = measured(command.batch_size, share_of_whole * time);
+  ProfiledDevice profiled{.name = profile_name(host_name(), device),
+                          .count = device == "cpu" ? workers_of_cores(command.threads) : 1,
+                          .samples_per_second = command.batch_size / mean(whole),
+                          .jitter = jitter_of(whole)};
+  if (command.batch_size % 4 == 0) {  // a quarter is exact
+    const std::vector<double> quarter =
+        measured(command.batch_size / 4, (1 - share_of_whole) * time);
+    profiled.seconds_per_step = seconds_per_step(mean(whole), mean(quarter));
+  }
+  return profiled;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ namespace {
 // Wide enough for any device, narrow enough to catch a slip of the unit.
 constexpr Interval seconds{1e-6, 86'400};
 constexpr Interval samples_per_second{1e-2, 1e9};
+constexpr Interval overheads{0, 86'400};  // seconds
 constexpr Interval sample_counts{1, 1 << 20};
 constexpr Interval device_counts{1, most_workers};
 constexpr Interval jitters{0, 0.99};
@@ -34,13 +35,26 @@ Duration batch_time(const TomlTable& table, double batch_samples) {
   return from_seconds(batch_seconds);
 }
 
+Duration step_overhead(const TomlTable& table, Duration batch_time) {
+  const double overhead = table.number("seconds_per_step", overheads).value_or(0);
+  if (overhead >= to_seconds(batch_time)) {
+    table.refuse(fmt::format(
+        "seconds_per_step: expected less than the {:.3g} s of a batch, of which it is the part "
+        "that does not grow with the samples, found {}",
+        to_seconds(batch_time), overhead));
+  }
+  return from_seconds(overhead);
+}
+
 void read_devices(const TomlTable& table, std::uint32_t batch_samples,
                   std::vector<DeviceProfile>& devices) {
-  table.allow({"name", "count", "seconds_per_batch", "samples_per_second", "jitter", "batch_size"});
+  table.allow({"name", "count", "batch_samples", "seconds_per_batch", "samples_per_second",
+               "seconds_per_step", "jitter", "batch_size"});
   DeviceProfile profile;
   profile.name = table.text("name").value_or(fmt::format("device-{}", devices.size()));
-  profile.batch_samples = batch_samples;
-  profile.batch_time = batch_time(table, batch_samples);
+  profile.batch_samples = table.whole("batch_samples", sample_counts).value_or(batch_samples);
+  profile.batch_time = batch_time(table, profile.batch_samples);
+  profile.step_overhead = step_overhead(table, profile.batch_time);
   profile.jitter = table.number("jitter", jitters).value_or(0);
   profile.batch_size = table.whole("batch_size", sample_counts);
   devices.insert(devices.end(), table.whole("count", device_counts).value_or(1), profile);

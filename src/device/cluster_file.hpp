@@ -28,11 +28,12 @@ struct ClusterFile {
 /// Reads a cluster file (TOML).
 ///
 ///     name = "mixed"                 # default: the file's name
-///     batch_samples = 64             # samples of seconds_per_batch; default 64
+///     batch_samples = 64             # of seconds_per_batch, also of one device; default 64
 ///     [[devices]]
 ///     name = "gpu-new"               # default: "device-" and the first rank
 ///     count = 2                      # default 1
 ///     seconds_per_batch = 0.02       # or samples_per_second = 3200
+///     seconds_per_step = 0.002       # of these, in a step of any size; default 0
 ///     jitter = 0.05                  # default 0
 ///     batch_size = 64                # optional: this device's own mini-batch
 ///     [pauses]

@@ -28,6 +28,11 @@ double DeviceProfile::samples_per_second() const {
   return batch_samples / to_seconds(batch_time);
 }
 
+double DeviceProfile::step_seconds(std::uint32_t samples) const {
+  const double overhead = samples > 0 ? to_seconds(step_overhead) : 0;
+  return overhead + samples * to_seconds(batch_time - step_overhead) / batch_samples;
+}
+
 DevicePacer::DevicePacer(Options options) : options_(std::move(options)), pauses_{} {
   if (!(options_.time_scale > 0) || !std::isfinite(options_.time_scale)) {
     throw ConfigError(
@@ -45,7 +50,7 @@ DevicePacer::DevicePacer(Options options) : options_(std::move(options)), pauses
 }
 
 Duration DevicePacer::mean_step_time(std::uint32_t samples) const {
-  return bounded(samples / options_.profile.samples_per_second() * options_.time_scale);
+  return bounded(options_.profile.step_seconds(samples) * options_.time_scale);
 }
 
 Duration DevicePacer::end_of_step(Step step, std::uint32_t samples, Duration start) const {

@@ -25,8 +25,13 @@ struct DeviceProfile {
   std::uint32_t batch_samples = 64;
   double jitter = 0;  ///< standard deviation of a step's time, relative to its mean
   std::optional<std::uint32_t> batch_size;  ///< trains with this instead of the job's batch size
+  /// The part of `batch_time` that a step of any size takes; the rest grows with the samples.
+  Duration step_overhead{};
 
+  /// In steps of `batch_samples`.
   double samples_per_second() const;
+  /// Seconds of a step without jitter. A step without samples takes none.
+  double step_seconds(std::uint32_t samples) const;
 };
 
 /// Computes when the steps of one emulated device end. Pure: the same seed, rank, step and start

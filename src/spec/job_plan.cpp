@@ -73,8 +73,8 @@ void JobPlan::check_step_times() const {
   const std::vector<std::uint32_t> sizes = batch_sizes();
   for (std::uint32_t rank = 0; rank < config_.workers; ++rank) {
     const DeviceProfile& device = cluster_->devices[rank];
-    const double samples = sizes[rank];
-    const double seconds = samples / device.samples_per_second() * config_.time_scale;
+    const std::uint32_t samples = sizes[rank];
+    const double seconds = device.step_seconds(samples) * config_.time_scale;
     if (!(seconds <= longest)) {
       throw ConfigError(fmt::format(
           "a batch of {} samples on {} of {} takes {:.3g} s, expected at most {} s; raise "
@@ -160,9 +160,8 @@ Duration JobPlan::step_budget(Rank rank) const {
   if (!cluster_) {
     return Duration::zero();
   }
-  const double samples = batch_sizes()[rank.value];
-  return from_seconds(samples / cluster_->devices[rank.value].samples_per_second() *
-                      config_.time_scale);
+  const std::uint32_t samples = batch_sizes()[rank.value];
+  return from_seconds(cluster_->devices[rank.value].step_seconds(samples) * config_.time_scale);
 }
 
 /// A member may be suspended, and so silent, for as long as a wait may take: while its connection

@@ -87,9 +87,25 @@ DeviceMeasurement measured_device(const Clock& clock, Replica& replica,
   return device;
 }
 
+/// The device of a cluster file.
+DeviceMeasurement profiled_device(const WorkerOptions& options) {
+  DeviceMeasurement device{.samples_per_second = options.plan.profiled_throughput(options.rank)};
+  if (options.plan.measures_batches()) {
+    const DevicePacer pacer = options.plan.pacer(options.rank).value();
+    const std::uint32_t whole = options.plan.batch_sizes()[options.rank.value];
+    const auto timed = [&](std::uint32_t samples) {
+      return TimedPass{.samples = samples, .seconds = to_seconds(pacer.mean_step_time(samples))};
+    };
+    device.efficient_samples = efficient_samples(timed(1), timed(whole), whole);
+  }
+  return device;
+}
+
 /// The device by itself, as far as it is known before training.
 DeviceMeasurement known_device(const Clock& clock, Replica& replica, const WorkerOptions& options) {
-  const double profiled = options.plan.profiled_throughput(options.rank);
+  if (options.plan.pacer(options.rank)) {
+    return profiled_device(options);
+  }
   const bool measurable = !options.program && options.plan.cuts_batches();
   return profiled == 0 && measurable ? measured_device(clock, replica, options)
                                      : DeviceMeasurement{.samples_per_second = profiled};

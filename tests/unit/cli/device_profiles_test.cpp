@@ -24,7 +24,11 @@ namespace {
 using testing::HasSubstr;
 
 const std::vector<ProfiledDevice> measured{
-    {.name = "host-cpu", .count = 4, .samples_per_second = 1000, .jitter = 0.125},
+    {.name = "host-cpu",
+     .count = 4,
+     .samples_per_second = 1000,
+     .jitter = 0.125,
+     .seconds_per_step = 0.016},
     {.name = "host-cuda-0", .count = 1, .samples_per_second = 64000, .jitter = 0}};
 
 class DeviceProfilesTest : public testing::Test {
@@ -45,8 +49,17 @@ TEST_F(DeviceProfilesTest, WritesAClusterFile) {
   ASSERT_EQ(cluster.devices.size(), 5);
   EXPECT_EQ(cluster.devices[3].name, "host-cpu");
   EXPECT_EQ(cluster.devices[3].jitter, 0.125);
+  EXPECT_NEAR(cluster.devices[3].step_seconds(64), 0.064, 1e-6);
+  EXPECT_NEAR(cluster.devices[3].step_seconds(16), 0.016 + 0.048 / 4, 1e-6);
   EXPECT_EQ(cluster.devices[4].name, "host-cuda-0");
   EXPECT_NEAR(cluster.devices[4].samples_per_second(), 64000, 1);
+}
+
+TEST_F(DeviceProfilesTest, APartOfAStepsTimeDoesNotGrowWithItsSamples) {
+  EXPECT_NEAR(seconds_per_step(0.1, 0.025), 0, 1e-12) << "in proportion";
+  EXPECT_NEAR(seconds_per_step(0.1, 0.04), 0.02, 1e-12) << "0.02 + 0.08 / 4";
+  EXPECT_NEAR(seconds_per_step(0.1, 0.02), 0, 1e-12) << "measured inexactly";
+  EXPECT_NEAR(seconds_per_step(0.1, 0.1), 0.09, 1e-12) << "all of it, as it seems";
 }
 
 TEST_F(DeviceProfilesTest, AddsToTheDevicesThatAreThere) {

@@ -61,6 +61,8 @@ TEST_F(ClusterFileTest, ReadsEverything) {
     [[devices]]
     name = "slow"
     samples_per_second = 64
+    batch_samples = 16
+    seconds_per_step = 0.05
     [pauses]
     every = 60
     lasting = 30.0
@@ -79,7 +81,9 @@ TEST_F(ClusterFileTest, ReadsEverything) {
   }
   const DeviceProfile& slow = cluster.devices[2];
   EXPECT_EQ(slow.name, "slow");
-  EXPECT_EQ(slow.batch_time, milliseconds(500));
+  EXPECT_EQ(slow.batch_time, milliseconds(250));
+  EXPECT_EQ(slow.batch_samples, 16U) << "its own";
+  EXPECT_EQ(slow.step_overhead, milliseconds(50));
   EXPECT_EQ(slow.jitter, 0);
   EXPECT_EQ(slow.batch_size, std::nullopt);
   ASSERT_TRUE(cluster.pauses);
@@ -121,6 +125,9 @@ TEST_F(ClusterFileTest, PlacesAnUnknownKeyAndSuggestsTheNearest) {
 TEST_F(ClusterFileTest, RefusesAContradictoryOrMissingTime) {
   EXPECT_EQ(refusal("name = 'x'\n[[devices]]\nname = 'd'\n"),
             "2:1: expected seconds_per_batch or samples_per_second, found neither");
+  EXPECT_EQ(refusal("[[devices]]\nseconds_per_batch = 0.5\nseconds_per_step = 0.5\n"),
+            "1:1: seconds_per_step: expected less than the 0.5 s of a batch, of which it is the "
+            "part that does not grow with the samples, found 0.5");
   EXPECT_EQ(refusal("[[devices]]\nseconds_per_batch = 1\nsamples_per_second = 64\n"),
             "1:1: expected seconds_per_batch or samples_per_second, found both");
 }

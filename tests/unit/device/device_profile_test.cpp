@@ -36,6 +36,16 @@ TEST(DeviceProfile, TellsItsSpeed) {
   EXPECT_DOUBLE_EQ((DeviceProfile{"d", milliseconds(20), 64, 0, {}}).samples_per_second(), 3200);
 }
 
+TEST(DevicePacer, TakesAPartOfTheTimeInAStepOfAnySize) {
+  auto options = options_of(milliseconds(64));
+  options.profile.step_overhead = milliseconds(32);
+  options.time_scale = 2;
+  const DevicePacer pacer(options);
+  EXPECT_EQ(pacer.mean_step_time(64), milliseconds(128));
+  EXPECT_EQ(pacer.mean_step_time(16), milliseconds(80));
+  EXPECT_EQ(pacer.mean_step_time(0), milliseconds(0)) << "no step";
+}
+
 TEST(DevicePacer, TakesTimeInProportionToSamplesAndScale) {
   auto options = options_of(milliseconds(64));
   const DevicePacer plain(options);
