@@ -46,10 +46,9 @@ std::vector<bool> least_parts(std::uint32_t whole, std::span<const double> weigh
   return is_least;
 }
 
-}  // namespace
-
-std::vector<std::uint32_t> divide(std::uint32_t whole, std::span<const double> weights,
-                                  std::uint32_t least) {
+/// `divide` without `most`.
+std::vector<std::uint32_t> divide_without_most(std::uint32_t whole, std::span<const double> weights,
+                                               std::uint32_t least) {
   const std::vector<bool> is_least = least_parts(whole, weights, least);
   const Rest rest = rest_beside(is_least, whole, weights, least);
   std::vector<std::uint32_t> parts(weights.size(), least);
@@ -71,10 +70,40 @@ std::vector<std::uint32_t> divide(std::uint32_t whole, std::span<const double> w
   return parts;
 }
 
+}  // namespace
+
+/// Parts that would be too large get their `most`. The others divide what is left, until none is.
+std::vector<std::uint32_t> divide(std::uint32_t whole, std::span<const double> weights,
+                                  std::uint32_t least, std::span<const std::uint32_t> most) {
+  std::vector<std::uint32_t> parts(weights.size(), 0);
+  std::vector<std::size_t> free(weights.size());
+  std::iota(free.begin(), free.end(), std::size_t{0});
+  while (!free.empty()) {
+    std::vector<double> others;
+    for (const std::size_t i : free) others.push_back(weights[i]);
+    const std::vector<std::uint32_t> divided = divide_without_most(whole, others, least);
+    std::vector<std::size_t> still_free;
+    for (std::size_t n = 0; n < free.size(); ++n) {
+      const std::size_t i = free[n];
+      const bool fits = most.empty() || divided[n] <= most[i];
+      parts[i] = fits ? divided[n] : most[i];
+      if (fits) still_free.push_back(i);
+    }
+    if (still_free.size() == free.size()) break;
+    for (const std::size_t i : free) {
+      const bool is_full = std::ranges::find(still_free, i) == still_free.end();
+      whole -= is_full ? parts[i] : 0;
+    }
+    free = still_free;
+  }
+  return parts;
+}
+
 Balance::Balance(Options options)
     : global_batch_(std::accumulate(options.batch_sizes.begin(), options.batch_sizes.end(),
                                     std::uint32_t{0})),
       least_(options.least),
+      most_(std::move(options.most)),
       estimates_(options.batch_sizes.size()),
       sizes_(std::move(options.batch_sizes)) {
   if (global_batch_ < least_ * sizes_.size()) {
@@ -95,7 +124,7 @@ void Balance::observe(std::span<const Step> steps) {
     }
   }
   if (speeds.size() == estimates_.size()) {
-    sizes_ = divide(global_batch_, speeds, least_);
+    sizes_ = divide(global_batch_, speeds, least_, most_);
   }
 }
 

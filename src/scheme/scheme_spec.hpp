@@ -152,11 +152,12 @@ struct SchemeContext {
   bool nesterov = false;           ///< of the replica's optimizer
   std::uint32_t batch_size = 0;    ///< of this worker
   std::uint32_t global_batch = 0;  ///< 0: there is none
-  std::vector<std::uint32_t> batch_sizes{};  ///< of all workers
-  std::uint32_t least_step = 1;              ///< the fewest samples of a step
-  Round done{};                              ///< rounds before this run, where it is resumed
-  std::uint64_t samples_done = 0;            ///< samples of all workers before this run
-  OptimizerState outer_state{};              ///< of the outer optimizer, of a resumed run
+  std::vector<std::uint32_t> batch_sizes{};      ///< of all workers
+  std::vector<std::uint32_t> max_batch_sizes{};  ///< of all workers; empty: any
+  std::uint32_t least_step = 1;                  ///< the fewest samples of a step
+  Round done{};                                  ///< rounds before this run, where it is resumed
+  std::uint64_t samples_done = 0;                ///< samples of all workers before this run
+  OptimizerState outer_state{};                  ///< of the outer optimizer, of a resumed run
   /// The learning rate of the replica's optimizer after `samples` samples of the job.
   std::function<double(std::uint64_t samples)> learning_rate{};
   bool spare_core = false;  ///< this worker's host has a core that no worker computes on

@@ -31,7 +31,9 @@ std::unique_ptr<Scheme> make_ssgd(const SchemeContext& context) {
   ssgd.averaging.buckets = {.overlap = overlap != Overlap::off,
                             .in_memory = overlap == Overlap::on || context.spare_core};
   if (context.options[option::balance]) {
-    ssgd.balance = {.batch_sizes = context.batch_sizes, .least = context.least_step};
+    ssgd.balance = {.batch_sizes = context.batch_sizes,
+                    .least = context.least_step,
+                    .most = context.max_batch_sizes};
   }
   return std::make_unique<Ssgd>(context.workers, ssgd);
 }

@@ -156,6 +156,7 @@ struct TrainConfig {
   std::optional<BatchSizes> batch_size;       ///< per step; empty: `usual_batch`, or where there
                                               ///< is a global batch
   std::optional<std::uint32_t> global_batch;  ///< of all workers together, in parts by speed
+  std::optional<BatchSizes> max_batch_size;   ///< per step; empty: any
   Optimizer optimizer = Optimizer::momentum;
   std::optional<double> learning_rate;  ///< empty until resolved: the optimizer's usual one
   double momentum = 0.9;

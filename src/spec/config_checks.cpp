@@ -343,8 +343,20 @@ void check_shares(const TrainConfig& config) {
   }
 }
 
+/// Errors: ConfigError if sizes are listed for another number of workers.
+void check_list(std::string_view name, const std::optional<BatchSizes>& sizes,
+                std::uint32_t workers) {
+  const std::size_t listed = sizes ? sizes->listed() : 0;
+  if (listed > 0 && listed != workers) {
+    throw ConfigError(fmt::format("{} {} lists {} sizes for {} worker{}; list one for each", name,
+                                  fmt::join(sizes->sizes(), ","), listed, workers,
+                                  workers == 1 ? "" : "s"));
+  }
+}
+
 /// Errors: ConfigError if there are batches of the workers beside a global batch, of which a worker
-/// would get less than the least part; or if they are listed for another number of workers.
+/// would get less than the least part; or if batches do not fit into their limits, or are listed
+/// for another number of workers.
 void check_batches(const TrainConfig& config) {
   if (config.global_batch && *config.global_batch / least_part_of_batch < config.workers) {
     throw ConfigError(
@@ -358,11 +370,19 @@ void check_batches(const TrainConfig& config) {
         "batch size {} of each worker and global batch {} exclude each other; give one of them",
         fmt::join(config.batch_size->sizes(), ","), *config.global_batch));
   }
-  const std::size_t listed = config.batch_size ? config.batch_size->listed() : 0;
-  if (listed > 0 && listed != config.workers) {
-    throw ConfigError(fmt::format("batch size {} lists {} sizes for {} worker{}; list one for each",
-                                  fmt::join(config.batch_size->sizes(), ","), listed,
-                                  config.workers, config.workers == 1 ? "" : "s"));
+  check_list("batch size", config.batch_size, config.workers);
+  check_list("max batch size", config.max_batch_size, config.workers);
+  std::uint64_t most = 0;
+  for (std::uint32_t rank = 0; config.max_batch_size && rank < config.workers; ++rank) {
+    most += config.max_batch_size->of(rank);
+  }
+  const bool is_divided = config.global_batch && !traits_of(config).divides_batches;
+  if (is_divided && config.max_batch_size && most < *config.global_batch) {
+    throw ConfigError(
+        fmt::format("global batch {} does not fit into the max batch size {} of {} workers, {} in "
+                    "all; lower one or raise the other",
+                    *config.global_batch, fmt::join(config.max_batch_size->sizes(), ","),
+                    config.workers, most));
   }
 }
 

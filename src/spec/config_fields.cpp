@@ -21,9 +21,9 @@ using Config = TrainConfig;
 /// In the order of help texts.
 std::vector<Field> fields_of_every_job() {
   std::vector<Field> all;
-  for (const auto fields :
-       {model_and_data_fields, workers_fields, optimizer_fields, schedule_and_start_fields,
-        synchronization_fields, server_fields, stopping_fields, outputs_fields, failures_fields}) {
+  for (const auto fields : {model_and_data_fields, workers_fields, batch_fields, optimizer_fields,
+                            schedule_and_start_fields, synchronization_fields, server_fields,
+                            stopping_fields, outputs_fields, failures_fields}) {
     std::ranges::move(fields(), std::back_inserter(all));
   }
   return all;

@@ -83,6 +83,7 @@ Field field(T TrainConfig::*member, OptionSpec spec) {
 // The options of every job, by group: first those of training_fields.cpp.
 
 std::vector<Field> model_and_data_fields();
+std::vector<Field> batch_fields();
 std::vector<Field> optimizer_fields();
 std::vector<Field> schedule_and_start_fields();
 

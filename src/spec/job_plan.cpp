@@ -20,33 +20,40 @@ namespace {
 
 constexpr std::size_t letters_of_a_name = 60;
 
-/// A device's own mini-batch in a cluster file takes the place of that of its rank.
-std::vector<std::uint32_t> with_own_sizes(std::vector<std::uint32_t> sizes,
-                                          const ClusterFile* cluster) {
-  for (std::size_t rank = 0; cluster != nullptr && rank < sizes.size(); ++rank) {
-    sizes[rank] = cluster->devices[rank].batch_size.value_or(sizes[rank]);
-  }
-  return sizes;
-}
-
 }  // namespace
+
+std::vector<std::uint32_t> max_batch_sizes_of(const TrainConfig& config, std::size_t workers) {
+  std::vector<std::uint32_t> most;
+  for (std::size_t rank = 0; config.max_batch_size && rank < workers; ++rank) {
+    most.push_back(config.max_batch_size->of(rank));
+  }
+  return most;
+}
 
 std::vector<std::uint32_t> batch_sizes_of(const TrainConfig& config, const ClusterFile* cluster) {
   std::vector<double> speeds(cluster != nullptr ? cluster->devices.size() : config.workers, 1.0);
   if (cluster != nullptr) {
     std::ranges::transform(cluster->devices, speeds.begin(), &DeviceProfile::samples_per_second);
   }
-  if (config.global_batch && !traits_of(config).divides_batches) {
-    return with_own_sizes(divide(*config.global_batch, speeds, least_part_of_batch), cluster);
-  }
+  const bool divides = config.global_batch && !traits_of(config).divides_batches;
   const BatchSizes given = config.global_batch
                                ? BatchSizes(*config.global_batch)
                                : config.batch_size.value_or(BatchSizes(usual_batch));
   std::vector<std::uint32_t> sizes;
-  for (std::size_t rank = 0; rank < speeds.size(); ++rank) {
+  if (divides) {
+    sizes = divide(*config.global_batch, speeds, least_part_of_batch,
+                   max_batch_sizes_of(config, speeds.size()));
+  }
+  for (std::size_t rank = sizes.size(); rank < speeds.size(); ++rank) {
     sizes.push_back(given.of(rank));
   }
-  return given.listed() > 0 ? sizes : with_own_sizes(std::move(sizes), cluster);
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+    const bool has_own = cluster != nullptr && given.listed() == 0;
+    sizes[rank] = has_own ? cluster->devices[rank].batch_size.value_or(sizes[rank]) : sizes[rank];
+    sizes[rank] = config.max_batch_size ? std::min(sizes[rank], config.max_batch_size->of(rank))
+                                        : sizes[rank];
+  }
+  return sizes;
 }
 
 Dataset load_data(const TrainConfig& config) {

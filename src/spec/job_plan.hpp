@@ -25,9 +25,13 @@ Dataset load_data(const TrainConfig& config);
 /// Samples of a mini-batch, by rank. A global batch is divided by the speeds of the devices, where
 /// these are known, into parts of at least two samples, unless the scheme divides it while it runs
 /// (`SchemeTraits::divides_batches`): then it is the mini-batch of each worker. A device's own
-/// mini-batch in a cluster file stays, unless the configuration lists those of all workers.
+/// mini-batch in a cluster file stays, unless the configuration lists those of all workers. No
+/// mini-batch is larger than `--max-batch-size` says.
 /// `cluster`: null without one.
 std::vector<std::uint32_t> batch_sizes_of(const TrainConfig& config, const ClusterFile* cluster);
+
+/// The most samples of a step, by rank; empty: any number.
+std::vector<std::uint32_t> max_batch_sizes_of(const TrainConfig& config, std::size_t workers);
 
 /// The consequences of a resolved configuration and its cluster file, equal on every node.
 class JobPlan {

@@ -113,7 +113,7 @@ std::vector<Field> model_and_data_fields() {
                          "border of 4 pixels; flip: left to right"})};
 }
 
-std::vector<Field> optimizer_fields() {
+std::vector<Field> batch_fields() {
   return {
       field(&Config::batch_size, {.name = "batch-size",
                                   .group = option_group::optimization,
@@ -131,6 +131,18 @@ std::vector<Field> optimizer_fields() {
              .limits = batch_sizes,
              .when_unset = "with esync and a split iid 64, or 8 for each worker if that is "
                            "more; 16 with BatchNorm"}),
+      field(&Config::max_batch_size,
+            {.name = "max-batch-size",
+             .group = option_group::optimization,
+             .value = "SAMPLES",
+             .help = "most samples of a worker's step, for its memory; a list gives those of each "
+                     "worker, by rank",
+             .limits = batch_sizes,
+             .when_unset = "any"})};
+}
+
+std::vector<Field> optimizer_fields() {
+  return {
       field(&Config::optimizer, {.name = "optimizer",
                                  .group = option_group::optimization,
                                  .value = "NAME",

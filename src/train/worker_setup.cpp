@@ -107,8 +107,7 @@ DeviceMeasurement known_device(const Clock& clock, Replica& replica, const Worke
     return profiled_device(options);
   }
   const bool measurable = !options.program && options.plan.cuts_batches();
-  return profiled == 0 && measurable ? measured_device(clock, replica, options)
-                                     : DeviceMeasurement{.samples_per_second = profiled};
+  return measurable ? measured_device(clock, replica, options) : DeviceMeasurement();
 }
 
 }  // namespace
@@ -243,6 +242,7 @@ std::unique_ptr<Scheme> WorkerSetup::make_scheme() {
              .batch_size = batch_sizes[options_.rank.value],
              .global_batch = config().global_batch.value_or(0),
              .batch_sizes = batch_sizes,
+             .max_batch_sizes = max_batch_sizes_of(config(), batch_sizes.size()),
              // A model with buffers has BatchNorm, which needs two samples for a variance.
              .least_step = values(ReplicaVector::buffers) > 0 ? 2U : 1U,
              .done = Round{progress_.round},

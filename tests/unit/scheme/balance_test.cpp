@@ -38,6 +38,14 @@ TEST(Divide, LeavesNobodyWithLessThanTheLeast) {
   EXPECT_THAT(divided(12, {1, 2, 1000}, 4), ElementsAre(4, 4, 4));
 }
 
+TEST(Divide, GivesNobodyMoreThanTheMost) {
+  const auto divided = [](std::uint32_t whole, const std::vector<double>& weights,
+                          const Sizes& most) { return divide(whole, weights, 2, most); };
+  EXPECT_THAT(divided(64, {1, 1, 1, 1}, {64, 64, 64, 4}), ElementsAre(20, 20, 20, 4));
+  EXPECT_THAT(divided(64, {8, 2, 1, 1}, {16, 20, 64, 64}), ElementsAre(16, 20, 14, 14));
+  EXPECT_THAT(divided(30, {9, 1, 1}, {10, 10, 10}), ElementsAre(10, 10, 10));
+}
+
 TEST(Divide, KeepsItsInvariants) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     SCOPED_TRACE(seed);
@@ -51,6 +59,17 @@ TEST(Divide, KeepsItsInvariants) {
     const Sizes sizes = divided(whole, weights, least);
     EXPECT_EQ(std::accumulate(sizes.begin(), sizes.end(), 0U), whole);
     EXPECT_THAT(sizes, Each(Ge(least)));
+    Sizes most;
+    for (const std::uint32_t size : sizes) {
+      most.push_back(std::max(least, size / 2 + static_cast<std::uint32_t>(random.below(whole))));
+    }
+    most[0] += whole;  // so that all fits
+    const Sizes limited = divide(whole, weights, least, most);
+    EXPECT_EQ(std::accumulate(limited.begin(), limited.end(), 0U), whole);
+    EXPECT_THAT(limited, Each(Ge(least)));
+    for (std::size_t i = 0; i < most.size(); ++i) {
+      EXPECT_LE(limited[i], most[i]);
+    }
   }
 }
 

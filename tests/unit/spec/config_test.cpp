@@ -86,10 +86,14 @@ TEST(FieldTest, TakesTheEndsOfARangeAndNothingBeyond) {
 }
 
 TEST(FieldTest, RefusesWhatIsNoNumber) {
-  EXPECT_EQ(refusal_of("batch-size", "many"),
+  EXPECT_EQ(refusal_of("global-batch", "many"),
             "expected a whole number from 1 to 1048576, found 'many'");
-  EXPECT_EQ(refusal_of("batch-size", "1.5"),
+  EXPECT_EQ(refusal_of("global-batch", "1.5"),
             "expected a whole number from 1 to 1048576, found '1.5'");
+  EXPECT_EQ(refusal_of("batch-size", "1,2.5"),
+            "expected a whole number from 1 to 1048576, or one for each worker with commas between "
+            "them, found '1,2.5'");
+  EXPECT_EQ(refusal_of("batch-size", "8,0"), "expected a whole number from 1 to 1048576, found 0");
   EXPECT_EQ(refusal_of("epochs", "5x"), "expected a number above 0 to 1000000, found '5x'");
   EXPECT_THAT(refusal_of("epochs", "inf"), HasSubstr("found 'inf'"));
   EXPECT_THAT(refusal_of("epochs", ""), HasSubstr("found ''"));

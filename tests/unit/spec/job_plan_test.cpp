@@ -82,6 +82,26 @@ TEST(JobPlan, TakesTheBatchOfEachWorkerFromAList) {
   EXPECT_THAT(JobPlan(config).batch_sizes(), ElementsAre(24, 24));
 }
 
+TEST(JobPlan, GivesNoWorkerMoreThanTheMostOfABatch) {
+  const auto sizes = [](const std::string& scheme, const std::string& most) {
+    TrainConfig config = config_of(scheme);
+    config.global_batch = 64;
+    config.cluster = unequal_cluster();
+    set_field_from_text(*find_field("max-batch-size"), config, most);
+    check_config(config);
+    return JobPlan(config).batch_sizes();
+  };
+  EXPECT_THAT(sizes("ssgd", "40"), ElementsAre(40, 24)) << "3 : 1";
+  EXPECT_THAT(sizes("ssgd", "64,10"), ElementsAre(54, 10));
+  EXPECT_THAT(sizes("esync", "64,10"), ElementsAre(64, 10));
+  EXPECT_EQ(refusal([&] { sizes("ssgd", "40,20"); }),
+            "global batch 64 does not fit into the max batch size 40,20 of 2 workers, 60 in all; "
+            "lower one or raise the other");
+  TrainConfig config = config_of("ssgd");
+  set_field_from_text(*find_field("max-batch-size"), config, "48");
+  EXPECT_THAT(JobPlan(config).batch_sizes(), ElementsAre(48, 48)) << "less than the usual 64";
+}
+
 TEST(JobPlan, DividesDataByTheSharesThatAreAskedFor) {
   const ImageSet& train = small_dataset().train;
   for (const std::string scheme : {"ssgd", "esync"}) {
