@@ -59,7 +59,8 @@ Pacer::Pacer(Options options)
 }
 
 Pacer::Worker Pacer::new_worker(std::uint32_t batch_size) const {
-  const FirstPace first = first_pace(options_.rule, batch_size, options_.global_batch > 0);
+  const FirstPace first =
+      first_pace(options_.rule, batch_size, options_.global_batch > 0 ? options_.least_part : 0);
   Worker worker{.round = round_,
                 .sync_after = first.sync_after,
                 .batch_size = batch_size,

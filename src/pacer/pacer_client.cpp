@@ -17,11 +17,12 @@ std::string_view words_for(PaceReason reason) {
   return "unknown";
 }
 
-FirstPace first_pace(PaceRule rule, std::uint32_t batch_size, bool has_global_batch) {
+FirstPace first_pace(PaceRule rule, std::uint32_t batch_size, std::uint32_t least_part) {
   if (rule == PaceRule::paper) {
     return {.step_samples = batch_size, .sync_after = 1};
   }
-  return {.step_samples = has_global_batch ? std::min(batch_size, 2U) : probe_samples(batch_size),
+  return {.step_samples = least_part > 0 ? std::min(batch_size, std::max(least_part, 2U))
+                                         : probe_samples(batch_size),
           .sync_after = std::nullopt};
 }
 

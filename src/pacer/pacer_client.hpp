@@ -69,9 +69,9 @@ struct FirstPace {
 
 /// The pace at the beginning. Under `paper` steps are whole mini-batches, and the first one ends
 /// the first round: as in the paper, the first worker to report is the slowest known. Under `timed`
-/// steps are probes, of two samples where a global batch may leave a worker no more, and no worker
-/// synchronizes until all have reported.
-FirstPace first_pace(PaceRule rule, std::uint32_t batch_size, bool has_global_batch = false);
+/// steps are probes, of the least part where there is a global batch, of two samples at least, and
+/// no worker synchronizes until all have reported. `least_part`: 0 without a global batch.
+FirstPace first_pace(PaceRule rule, std::uint32_t batch_size, std::uint32_t least_part = 0);
 
 /// The period that a worker adopts in `round`, in which it synchronizes: the greatest power of two,
 /// at most `wanted`, such that rounds of that period begin there, counted from `first`, which

@@ -166,7 +166,7 @@ std::unique_ptr<Scheme> make_esync(const SchemeContext& context) {
   auto schedule = std::make_unique<PacedSchedule>(
       *context.pacer,
       PacedSchedule::Options{.first = first_pace(context.options[option::pacing],
-                                                 context.batch_size, context.global_batch > 0),
+                                                 context.batch_size, context.least_part),
                              .batch_size = context.batch_size,
                              .done = context.done.value,
                              .rule = context.options[option::pacing],

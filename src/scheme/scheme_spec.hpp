@@ -94,10 +94,14 @@ struct SchemeJob {
   const OptionValues& options;
 };
 
+/// In steps of fewer samples, BatchNorm's mean and variance are poor estimates of those of the
+/// data.
+constexpr std::uint32_t batch_norm_samples = 16;
+
 /// The samples of a step of all workers together, by default: 64, or 8 for each worker if that is
-/// more; 16 in a network with BatchNorm, whose statistics are noisy with fewer.
+/// more; `batch_norm_samples` in a network with BatchNorm.
 constexpr std::uint32_t usual_global_batch(std::uint32_t workers, bool has_batch_norm) {
-  return std::max(64U, (has_batch_norm ? 16U : 8U) * workers);
+  return std::max(64U, (has_batch_norm ? batch_norm_samples : 8U) * workers);
 }
 
 /// A configuration in which a scheme sets options that the user left open.
@@ -147,11 +151,11 @@ struct SchemeContext {
 
   /// How means over workers are computed: weights, algorithm, compression, server.
   Averaging::Options averaging{};
-  PushWeight weight{};             ///< of gradients that the workers do not average themselves
-  double momentum = 0;             ///< of the replica's optimizer; 0 where it has none
-  bool nesterov = false;           ///< of the replica's optimizer
-  std::uint32_t batch_size = 0;    ///< of this worker
-  std::uint32_t global_batch = 0;  ///< 0: there is none
+  PushWeight weight{};           ///< of gradients that the workers do not average themselves
+  double momentum = 0;           ///< of the replica's optimizer; 0 where it has none
+  bool nesterov = false;         ///< of the replica's optimizer
+  std::uint32_t batch_size = 0;  ///< of this worker
+  std::uint32_t least_part = 0;  ///< of a global batch that the pacer divides; 0: there is none
   std::vector<std::uint32_t> batch_sizes{};      ///< of all workers
   std::vector<std::uint32_t> max_batch_sizes{};  ///< of all workers; empty: any
   std::uint32_t least_step = 1;                  ///< the fewest samples of a step

@@ -221,8 +221,11 @@ std::uint32_t JobPlan::least_step_samples() const {
 /// The fewest samples of a step by rank, without regard to the speeds of devices.
 std::vector<std::uint32_t> JobPlan::least_steps() const {
   std::vector<std::uint32_t> least = batch_sizes();
-  if (config_.global_batch && traits_of(config_).divides_batches) {
-    return std::vector(least.size(), least_part_of_batch);
+  if (const std::uint32_t part = least_part(); part > 0) {
+    std::ranges::transform(least, least.begin(), [&](std::uint32_t batch_size) {
+      return std::min(batch_size, std::max(part, least_part_of_batch));
+    });
+    return least;
   }
   if (const auto cut = scheme_named(config_.scheme).least_step) {
     std::ranges::transform(least, least.begin(), [&](std::uint32_t batch_size) {
@@ -264,7 +267,15 @@ std::optional<Pacer::Options> JobPlan::pacing(std::uint64_t done) const {
     options.global_batch = config_.global_batch.value_or(0);
   }
   scheme.pace(config_.scheme_options, options);
+  if (measures_batches() && has_batch_norm(*config_.network)) {
+    options.least_part = std::max(options.least_part, batch_norm_samples);
+  }
   return options;
+}
+
+std::uint32_t JobPlan::least_part() const {
+  const std::optional<Pacer::Options> options = pacing(0);
+  return options && options->global_batch > 0 ? options->least_part : 0;
 }
 
 bool JobPlan::server_keeps_model() const {

@@ -91,6 +91,10 @@ class JobPlan {
   /// resumed run.
   std::optional<Pacer::Options> pacing(std::uint64_t done) const;
 
+  /// The least part of a global batch that the pacer divides, before workers have measured their
+  /// devices; 0: there is none.
+  std::uint32_t least_part() const;
+
   /// True if a parameter server holds the model, instead of only reducing.
   bool server_keeps_model() const;
   /// True if synchronizing workers continue without a lost one.

@@ -17,17 +17,13 @@
 namespace syncopate {
 namespace {
 
-/// In batches of fewer samples, BatchNorm's mean and variance are poor estimates of those of the
-/// data.
-constexpr std::uint32_t few_samples = 16;
-
 void warn_of_small_batches(const JobPlan& plan) {
   const std::uint32_t least = plan.least_step_samples();
-  if (least < few_samples) {
+  if (least < batch_norm_samples) {
     log::warn(
         "a step may take as few as {} samples, which is little for the statistics of BatchNorm: "
         "below {} they are noisy; use a larger --batch-size{}",
-        least, few_samples,
+        least, batch_norm_samples,
         plan.cuts_batches() ? scheme_named(plan.config().scheme).way_to_larger_steps : "");
   }
 }

@@ -240,7 +240,7 @@ std::unique_ptr<Scheme> WorkerSetup::make_scheme() {
              .momentum = optimizer_spec(config().optimizer).reads_momentum ? config().momentum : 0,
              .nesterov = optimizer_spec(config().optimizer).looks_ahead,
              .batch_size = batch_sizes[options_.rank.value],
-             .global_batch = config().global_batch.value_or(0),
+             .least_part = options_.plan.least_part(),
              .batch_sizes = batch_sizes,
              .max_batch_sizes = max_batch_sizes_of(config(), batch_sizes.size()),
              // A model with buffers has BatchNorm, which needs two samples for a variance.

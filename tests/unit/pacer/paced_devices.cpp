@@ -81,8 +81,8 @@ void PacedDevices::live(std::uint32_t rank, std::function<void(Life&)> event, Du
 
 void PacedDevices::begin_life(std::uint32_t rank) {
   Life& life = lives_[rank];
-  const FirstPace first =
-      first_pace(options_.rule, options_.devices[rank].batch_size, options_.global_batch > 0);
+  const FirstPace first = first_pace(options_.rule, options_.devices[rank].batch_size,
+                                     options_.global_batch > 0 ? 1 : 0);
   life = {.life = life.life + 1,
           .round = pacer_.state().round,
           .entered = pacer_.state().round - 1,

@@ -200,9 +200,10 @@ TEST(PacerByTime, BeginsWithProbesAndOneSynchronizationWhenAllAreKnown) {
 }
 
 TEST(PacerByTime, BeginsWithTwoSamplesOfAGlobalBatch) {
-  EXPECT_EQ(first_pace(Pacer::Rule::timed, 64, true).step_samples, 2);
-  EXPECT_EQ(first_pace(Pacer::Rule::timed, 1, true).step_samples, 1);
-  EXPECT_EQ(first_pace(Pacer::Rule::paper, 64, true).step_samples, 64);
+  EXPECT_EQ(first_pace(Pacer::Rule::timed, 64, 1).step_samples, 2);
+  EXPECT_EQ(first_pace(Pacer::Rule::timed, 64, 16).step_samples, 16) << "its least part";
+  EXPECT_EQ(first_pace(Pacer::Rule::timed, 1, 1).step_samples, 1);
+  EXPECT_EQ(first_pace(Pacer::Rule::paper, 64, 1).step_samples, 64);
 }
 
 TEST(PacerByTime, DividesAGlobalBatchBySpeed) {

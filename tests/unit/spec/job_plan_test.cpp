@@ -82,6 +82,18 @@ TEST(JobPlan, TakesTheBatchOfEachWorkerFromAList) {
   EXPECT_THAT(JobPlan(config).batch_sizes(), ElementsAre(24, 24));
 }
 
+TEST(JobPlan, GivesBatchNormEnoughSamplesOfTheUsualGlobalBatch) {
+  const auto least = [](const std::string& network, std::optional<std::uint32_t> global_batch) {
+    TrainConfig config = config_of("esync");
+    config.network = NetworkChoice::of(network);
+    config.global_batch = global_batch;
+    return JobPlan(resolve_config(config, {})).least_step_samples();
+  };
+  EXPECT_EQ(least("resnet18-v1", {}), 16U);
+  EXPECT_EQ(least("lenet5", {}), 2U);
+  EXPECT_EQ(least("resnet18-v1", 32), 2U) << "a batch that is asked for is kept";
+}
+
 TEST(JobPlan, GivesNoWorkerMoreThanTheMostOfABatch) {
   const auto sizes = [](const std::string& scheme, const std::string& most) {
     TrainConfig config = config_of(scheme);
