@@ -88,10 +88,25 @@ LocalProgress::State progress_in(const OptimizerState& state) {
 /// does not reach 0.85 in five epochs at 0.7 (0.80 and 0.82 in two seeds), but does in two epochs
 /// at 0.3.
 double usual_global_lr(OuterOptimizer outer, bool workers_have_momentum) {
-  if (outer == OuterOptimizer::sgd) {
+  if (outer == OuterOptimizer::sgd || outer == OuterOptimizer::gpa) {
     return 1;
   }
   return workers_have_momentum ? 0.3 : 0.7;
+}
+
+/// A resumed run begins with the model that was saved; its workers take their steps from another.
+void take_trained_model(const SchemeContext& context) {
+  const auto found = context.outer_state.slots.find(LocalRounds::trained_model);
+  if (found == context.outer_state.slots.end()) {
+    return;
+  }
+  const std::span<float> params = context.replica->view(ReplicaVector::params);
+  if (found->second.size() != params.size()) {
+    throw DataError(fmt::format("the state of the outer optimizer has {} values; expected {}",
+                                found->second.size(), params.size()));
+  }
+  std::ranges::copy(found->second, params.begin());
+  context.replica->store(ReplicaVector::params);
 }
 
 }  // namespace
@@ -149,12 +164,23 @@ Outcome LocalRounds::after_backward(Replica& replica, const StepFacts& facts) {
 }
 
 ModelParts LocalRounds::model(Replica& replica) const {
-  return global_.empty() ? Scheme::model(replica)
-                         : ModelParts{.params = global_, .buffers = global_buffers_};
+  if (global_.empty()) {
+    return Scheme::model(replica);
+  }
+  if (averaged_ == nullptr) {
+    return {.params = global_, .buffers = global_buffers_};
+  }
+  tested_ = global_;
+  averaged_->average(tested_);
+  return {.params = tested_, .buffers = global_buffers_};
 }
 
 std::map<std::string, OptimizerState> LocalRounds::states() const {
-  return {{state_of_outer, outer_ ? outer_->state() : options_.outer_state}};
+  OptimizerState outer = outer_ ? outer_->state() : options_.outer_state;
+  if (averaged_ != nullptr) {
+    outer.slots[trained_model] = global_;
+  }
+  return {{state_of_outer, std::move(outer)}};
 }
 
 std::map<std::string, OptimizerState> LocalRounds::worker_states() const {
@@ -194,7 +220,14 @@ void LocalRounds::initialise(Replica& replica) {
   mean_control_.resize(control_ ? global_.size() : 0);
   contributed_.resize(global_.size());
   samples_of_fragments_.resize(options_.fragments);
-  outer_ = make_update_rule(options_.outer, global_.size());
+  if (options_.averaged) {
+    auto averaged = std::make_unique<PrimalAveraging>(*options_.averaged, global_.size());
+    averaged_ = averaged.get();
+    outer_ = std::move(averaged);
+  } else {
+    outer_ = make_update_rule(options_.outer, global_.size());
+  }
+  options_.outer_state.slots.erase(trained_model);
   outer_->load(options_.outer_state);
 }
 
@@ -205,6 +238,15 @@ void LocalRounds::take_replica(Replica& replica, const AllWorkers& /*workers*/) 
   contributed_ = global_;
   contributed_buffers_ = global_buffers_;
   outer_->load({});
+}
+
+std::optional<SyncRound> LocalRounds::leave(Replica& replica) {
+  AveragingScheme::leave(replica);
+  if (averaged_ != nullptr) {
+    std::ranges::copy(model(replica).params, replica.view(ReplicaVector::params).begin());
+    replica.store(ReplicaVector::params);
+  }
+  return std::nullopt;
 }
 
 void LocalRounds::correct(Replica& replica, const StepFacts& facts) {
@@ -227,29 +269,26 @@ void LocalRounds::accumulate(const StepFacts& facts) {
 
 /// The part of the round `round_`, and the samples behind its change, which then begin at 0. Where
 /// all is synchronized, the fragments have one weight.
-LocalRounds::Part LocalRounds::next_part() {
-  const std::uint64_t fragments = samples_of_fragments_.size();
+ValueRange LocalRounds::next_part() {
+  const auto fragments = static_cast<std::uint32_t>(samples_of_fragments_.size());
   if (fragments == 1 || blocks()) {
     samples_behind_ =
         std::accumulate(samples_of_fragments_.begin(), samples_of_fragments_.end(), 0ULL);
     std::ranges::fill(samples_of_fragments_, 0);
     return {.first = 0, .count = global_.size()};
   }
-  const std::uint64_t fragment = round_.value % fragments;
+  const auto fragment = static_cast<std::uint32_t>(round_.value % fragments);
   samples_behind_ = std::exchange(samples_of_fragments_[fragment], 0);
-  const auto begin_of = [&](std::uint64_t number) { return global_.size() * number / fragments; };
-  const std::size_t first = begin_of(fragment);
-  return {.first = first, .count = begin_of(fragment + 1) - first};
+  return range_of_shard(global_.size(), fragment, fragments);
 }
 
 void LocalRounds::save_change(std::span<float> params) {
-  const std::span<const float> own = part_.of(params);
   in_blocks(part_.count, [&](std::size_t first, std::size_t count) {
-    const std::span<const float> block = own.subspan(first, count);
-    const std::span<float> change = part_.of(mean_.all()).subspan(first, count);
-    std::ranges::copy(block, part_.of(contributed_).subspan(first, count).begin());
-    std::ranges::copy(block, change.begin());
-    add_scaled(change, -1, part_.of(global_).subspan(first, count));
+    const ValueRange block{.first = part_.first + first, .count = count};
+    const std::span<float> change = part(mean_.all(), block);
+    std::ranges::copy(part(params, block), part(std::span(contributed_), block).begin());
+    std::ranges::copy(part(params, block), change.begin());
+    add_scaled(change, -1, part(std::span(global_), block));
   });
 }
 
@@ -282,12 +321,12 @@ void LocalRounds::move_model(bool moves, std::span<float> params) {
     outer_->begin_step(options_.outer_rate);
   }
   in_blocks(part_.count, [&](std::size_t first, std::size_t count) {
-    const std::span<float> model = part_.of(global_).subspan(first, count);
+    const ValueRange block{.first = part_.first + first, .count = count};
+    const std::span<float> model = part(std::span(global_), block);
     if (moves) {
-      outer_->apply(part_.first + first, model, part_.of(mean_.all()).subspan(first, count), -1);
+      outer_->apply(block.first, model, part(mean_.all(), block), -1);
     }
-    replace(part_.of(params).subspan(first, count), part_.of(contributed_).subspan(first, count),
-            model);
+    replace(part(params, block), part(std::span(contributed_), block), model);
   });
 }
 
@@ -325,7 +364,7 @@ SyncRound LocalRounds::apply_result(const Averaging::Result& result, Replica& re
 /// The values of a round. A worker that may have missed some receives the newest model apart from
 /// its own, which is evaluated meanwhile.
 SyncValues LocalRounds::sync_values() {
-  SyncValues values{.model = part_.of(mean_.all()),
+  SyncValues values{.model = part(mean_.all(), part_),
                     .buffers = mean_buffers_,
                     .control = mean_control_,
                     .first = part_.first,
@@ -426,6 +465,11 @@ std::unique_ptr<Scheme> make_local_rounds(const SchemeContext& context,
       .local = {.momentum = context.momentum,
                 .nesterov = context.nesterov,
                 .shared_rate = options[option::local_rate] == LocalRate::round}};
+  if (options[option::outer_optimizer] == OuterOptimizer::gpa) {
+    rounds.averaged = {.average = options[option::outer_momentum],
+                       .point = options[option::outer_point]};
+    take_trained_model(context);
+  }
   rounds.averaging.ahead = overlap && !schedule->ends_with_the_job();
   if (options[option::drift_correction] == DriftCorrection::scaffold) {
     rounds.control = context.batch_size;

@@ -10,9 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "optim/rule_state.hpp"
 #include "optim/update_rule.hpp"
 #include "scheme/averaging.hpp"
 #include "scheme/control_variates.hpp"
+#include "scheme/primal_averaging.hpp"
 #include "scheme/scheme.hpp"
 #include "scheme/scheme_options.hpp"
 #include "scheme/scheme_spec.hpp"
@@ -172,11 +174,15 @@ class LocalRounds : public AveragingScheme, public HasRounds {
  public:
   /// The name of the outer optimizer's state among `states`.
   static constexpr const char* state_of_outer = "outer";
+  /// The slot of that state with the model from which workers take their steps, if another is
+  /// tested and saved (`PrimalAveraging`).
+  static constexpr const char* trained_model = "trained";
 
   struct Options {
     Averaging::Options averaging{};
     Round done{};  ///< rounds before this run, where it is resumed
     RuleSpec outer{.name = "sgd", .momentum = 0};
+    std::optional<PrimalAveraging::Options> averaged{};  ///< in place of `outer`
     double outer_rate = 1;
     OptimizerState outer_state{};  ///< of a resumed run
     bool overlap = false;
@@ -198,17 +204,12 @@ class LocalRounds : public AveragingScheme, public HasRounds {
   void restart(const std::vector<std::uint32_t>& periods, Rank self) override;
   /// Resets the outer optimizer: its momentum belongs to the former model.
   void take_replica(Replica& replica, const AllWorkers& workers) override;
+  /// Leaves the model that is saved in the replica.
+  std::optional<SyncRound> leave(Replica& replica) override;
 
  private:
-  /// A range of the parameters.
-  struct Part {
-    std::size_t first = 0;
-    std::size_t count = 0;
-    std::span<float> of(std::span<float> params) const { return params.subspan(first, count); }
-  };
-
   void initialise(Replica& replica);
-  Part next_part();
+  ValueRange next_part();
   bool blocks() const { return !options_.overlap || last_round_ || drains_; }
   void correct(Replica& replica, const StepFacts& facts);
   void accumulate(const StepFacts& facts);
@@ -226,14 +227,15 @@ class LocalRounds : public AveragingScheme, public HasRounds {
   std::unique_ptr<SyncSchedule> sync_schedule_;
   Options options_;
   std::unique_ptr<UpdateRule> outer_;
-  Round round_;                       ///< of the last contribution
+  const PrimalAveraging* averaged_ = nullptr;  ///< `outer_`, if it is one
+  Round round_;                                ///< of the last contribution
   std::uint32_t period_ = 1;          ///< from that round to the one of the next contribution
   bool last_round_ = false;           ///< the workers agreed on the end
   bool drains_ = false;               ///< the workers agreed on a checkpoint after the next round
   StepInfo pending_;                  ///< this replica's next step info
   std::uint64_t pending_steps_ = 0;   ///< steps since the last contribution
   OwnContribution contribution_{};    ///< to the last round
-  Part part_;                         ///< of the parameters, in the last round
+  ValueRange part_;                   ///< of the parameters, in the last round
   std::uint64_t samples_behind_ = 0;  ///< the change of that part
   std::vector<std::uint64_t> samples_of_fragments_;  ///< since the last round of each
   StepRequests requested_{};                         ///< with it
@@ -245,6 +247,7 @@ class LocalRounds : public AveragingScheme, public HasRounds {
 
   // As long as the vectors of the replica; empty before the first step.
   std::vector<float> global_;               ///< w_t
+  mutable std::vector<float> tested_;       ///< its average, where that is tested and saved
   std::vector<float> global_buffers_;       ///< buffers of the global model
   std::vector<float> contributed_;          ///< the replica's parameters at its last contribution
   std::vector<float> contributed_buffers_;  ///< the replica's buffers at its last contribution

@@ -42,12 +42,13 @@ constexpr auto names_of(Overlap) {
 }
 
 /// The outer optimizer of rounds of local steps; `automatic`: the scheme's default.
-enum class OuterOptimizer { automatic, sgd, momentum, nesterov };
+enum class OuterOptimizer { automatic, sgd, momentum, nesterov, gpa };
 constexpr auto names_of(OuterOptimizer) {
   return std::to_array<Named<OuterOptimizer>>({{"auto", OuterOptimizer::automatic},
                                                {"sgd", OuterOptimizer::sgd},
                                                {"momentum", OuterOptimizer::momentum},
-                                               {"nesterov", OuterOptimizer::nesterov}});
+                                               {"nesterov", OuterOptimizer::nesterov},
+                                               {"gpa", OuterOptimizer::gpa}});
 }
 
 /// Whether the learning rate applies to each local step, or is shared by the steps of a round.
@@ -90,19 +91,35 @@ inline constexpr Option<OuterOptimizer> outer_optimizer{
     .group = option_group::synchronization,
     .value = "NAME",
     .help =
-        "optimizer of a round of local steps; auto: nesterov with diloco; with esync and a split "
-        "other than iid, the workers' optimizer if it has a momentum; else sgd"};
+        "optimizer of a round of local steps; gpa averages the models of rounds; auto: nesterov "
+        "with diloco; with esync and a split other than iid, the workers' optimizer if it has a "
+        "momentum; else sgd"};
 
 inline constexpr Option<double> outer_momentum{
     .name = "outer-momentum",
     .group = option_group::synchronization,
     .value = "X",
-    .help = "momentum of the outer optimizers momentum and nesterov",
+    .help =
+        "momentum of the outer optimizers momentum and nesterov; of gpa, the part of the "
+        "averaged model that stays in a round",
     .initial = 0.9,
     .limits = below_one,
     .has_effect =
         [](const OptionValues& values) { return values[outer_optimizer] != OuterOptimizer::sgd; },
     .needs = ", and an outer optimizer other than sgd"};
+
+inline constexpr Option<double> outer_point{
+    .name = "outer-point",
+    .group = option_group::synchronization,
+    .value = "X",
+    .help =
+        "where workers compute with the outer optimizer gpa, from the newest model (0) to the "
+        "averaged one (1)",
+    .initial = 0.8,
+    .limits = {.most = 1},
+    .has_effect =
+        [](const OptionValues& values) { return values[outer_optimizer] == OuterOptimizer::gpa; },
+    .needs = ", and the outer optimizer gpa"};
 
 inline constexpr Option<DriftCorrection> drift_correction{
     .name = "drift-correction",
@@ -126,7 +143,8 @@ inline constexpr Option<std::optional<double>> global_lr{
     .value = "X",
     .help = "learning rate of the outer optimizer",
     .limits = rates,
-    .when_unset = "1 with sgd; else 0.7, or 0.3 where the workers' optimizer has a momentum, too"};
+    .when_unset =
+        "1 with sgd and gpa; else 0.7, or 0.3 where the workers' optimizer has a momentum, too"};
 
 inline constexpr Option<Overlap> overlap{
     .name = "overlap",

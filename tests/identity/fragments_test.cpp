@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "checkpoint/checkpoint.hpp"
 #include "data/batch.hpp"
 #include "scheme/local_rounds.hpp"
 #include "tests/support/config_options.hpp"
@@ -159,7 +160,7 @@ TrainConfig config_of(const std::string& name) {
 }
 
 TEST(Fragments, LeaveEqualReplicasAtTheEnd) {
-  for (const std::string outer : {"sgd", "nesterov"}) {
+  for (const std::string outer : {"sgd", "nesterov", "gpa"}) {
     for (const std::string compress : {"none", "topk:0.1/2bit"}) {
       SCOPED_TRACE(outer + ", compress " + compress);
       TrainConfig config = config_of("end");
@@ -168,6 +169,7 @@ TEST(Fragments, LeaveEqualReplicasAtTheEnd) {
       SimulatedJob job = toy_job(config);
       job.run();
       EXPECT_THAT(job.params(), Each(Eq(job.params()[0])));
+      EXPECT_EQ(job.params()[0], last_checkpoint(config).values("weight")) << "what is saved";
       EXPECT_THAT(job.buffers(), Each(Eq(job.buffers()[0])));
       EXPECT_GE(job.summary().at("samples"), 8 * 600);
       EXPECT_GE(job.summary().at("accuracy"), 0.75);

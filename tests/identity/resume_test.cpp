@@ -163,6 +163,17 @@ TEST(Resume, OfRoundsOfFragmentsIsExact) {
   }
 }
 
+/// The model that is saved is not the one from which workers take their steps.
+TEST(Resume, OfAnAveragedModelIsExact) {
+  for (const std::string scheme : {"esync", "diloco"}) {
+    TrainConfig config = config_of(scheme, scheme + "-gpa");
+    config.epochs = 8;
+    set(config, "outer-optimizer", "gpa");
+    set(config, "local-steps", 4);
+    expect_resumes_exactly(config);
+  }
+}
+
 TEST(Resume, OfRoundsByAServerIsExact) {
   TrainConfig config = config_of("esync", "esync-server");
   config.epochs = 8;
