@@ -8,14 +8,14 @@
 namespace syncopate {
 
 /// Generalized Primal Averaging (Defazio et al. 2025), the optimizer of rounds of local steps. With
-/// the mean change Δ of a round, the fast model z, its average x, and y, from which the workers take
-/// their steps:
+/// the mean change Δ of a round, the fast model z, its average x, and y, from which the workers
+/// take their steps:
 ///
 ///     z ← z + rate · Δ;  x ← μ_x x + (1 − μ_x) z;  y ← μ_y x + (1 − μ_y) z
 ///
-/// x is the model that is tested and saved. μ_y = 1 is heavy-ball momentum; with μ_y = 0 the workers
-/// take plain steps, which x averages. The rule moves y and remembers v = z − x, from which both
-/// others follow.
+/// x is the model that is tested and saved. μ_y = 1 is heavy-ball momentum; with μ_y = 0 the
+/// workers take plain steps, which x averages. The rule moves y and remembers v = z − x, from which
+/// both others follow.
 ///
 /// Every worker computes the same bits.
 class PrimalAveraging final : public UpdateRule {
