@@ -432,16 +432,18 @@ void Coordinator::stop_when_complete() {
 }
 
 /// Called while the task of `run` hangs. Posted messages leave without another task of this
-/// process.
+/// process. The hanging task may have stopped within a send: then no other send to that node
+/// returns, so each has a task of its own.
 void Coordinator::end_hung_job(Duration still) {
   const std::string reason = member_ends::stands_still(name_, still);
   wire::FromCoordinator message;
   message.mutable_abort()->set_kind(wire::Abort::KIND_TIMED_OUT);
   message.mutable_abort()->set_reason(reason);
+  std::vector<std::unique_ptr<Task>> sends;
   {
     const MutexLock lock(joined_mutex_);
     for (const NodeId node : joined_) {
-      send(node, message);
+      sends.push_back(world_.spawn("abort", [this, node, &message] { send(node, message); }));
     }
   }
   world_.sleep_for(flush_time);
