@@ -154,10 +154,12 @@ const Batch& MicroBatcher::next(std::uint32_t samples) {
   part_.features.clear();
   part_.labels.clear();
   part_.weights.clear();
-  append(samples == 0 ? left() : std::min<std::size_t>(samples, left()));
-  while (part_.samples() < samples) {
+  const std::size_t rest = left() < whole_->samples() / 2 ? whole_->samples() : left();
+  const std::size_t wanted = samples == 0 ? rest : samples;
+  append(std::min(wanted, left()));
+  while (part_.samples() < wanted) {
     begin_next();
-    append(std::min<std::size_t>(samples - part_.samples(), left()));
+    append(std::min(wanted - part_.samples(), left()));
   }
   return part_;
 }

@@ -91,8 +91,9 @@ class MicroBatcher {
       : loader_(loader), empty_(empty), batch_(start.batch), skipped_(start.taken) {}
 
   /// The next `samples` of the feed, of one mini-batch or of several; 0: the rest of the current
-  /// one, or the next one if there is no rest. Valid until the following call. Errors: those of the
-  /// loader.
+  /// one, or the next one if there is no rest. A rest of less than half is filled up from the next
+  /// one: a step of few samples is slow, and noisy in BatchNorm. Valid until the following call.
+  /// Errors: those of the loader.
   const Batch& next(std::uint32_t samples);
 
   /// The position after the samples that were handed out last.

@@ -51,6 +51,20 @@ TEST(MicroBatcher, HandsOutEverySampleOnceInTheFeedsOrder) {
   EXPECT_EQ(labels, whole_epoch(feed, dataset));
 }
 
+TEST(MicroBatcher, FillsUpARestOfFewSamples) {
+  ThreadWorld world;
+  const Dataset dataset = numbered(24);
+  const BatchFeed feed = feed_of(dataset, Rank{1}, {4, 7});
+  Loader loader(world, {.dataset = dataset, .feed = feed, .start = {}});
+  MicroBatcher cutter(loader, MicroBatcher::Empty::kept);
+  cutter.next(5);
+  const Batch& filled = cutter.next(0);
+  EXPECT_EQ(filled.samples(), 7U) << "2 of the first one, 5 of the second";
+  const std::vector<std::int64_t> all = whole_epoch(feed, dataset);
+  EXPECT_THAT(filled.labels, testing::ElementsAreArray(all.begin() + 5, all.begin() + 12));
+  EXPECT_EQ(cutter.position(), (DataPosition{.batch = 1, .taken = 5}));
+}
+
 TEST(MicroBatcher, KeepsTheWeightsOfItsSamples) {
   ThreadWorld world;
   Dataset dataset = numbered(24);
