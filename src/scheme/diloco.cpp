@@ -12,8 +12,9 @@ const SchemeSpec& diloco_scheme() {
       .traits = {.local_steps = true},
       .options = {spec_of(option::aggregate), spec_of(option::local_steps),
                   spec_of(option::outer_optimizer), spec_of(option::outer_momentum),
-                  spec_of(option::outer_point), spec_of(option::drift_correction),
-                  spec_of(option::local_rate), spec_of(option::global_lr)},
+                  spec_of(option::outer_average), spec_of(option::outer_point),
+                  spec_of(option::drift_correction), spec_of(option::local_rate),
+                  spec_of(option::global_lr)},
       .check = check_rounds,
       .resolve =
           [](SchemeDefaults& defaults) { resolve_rounds(defaults, OuterOptimizer::nesterov); },

@@ -318,6 +318,9 @@ StepInfo LocalRounds::contribute(Replica& replica, Spent& spent) {
 /// Takes a step of the outer optimizer if `moves`, and applies the new model to the replica.
 void LocalRounds::move_model(bool moves, std::span<float> params) {
   if (moves) {
+    if (averaged_ != nullptr) {
+      averaged_->begin_round((round_.value - 1) / options_.fragments + 1);
+    }
     outer_->begin_step(options_.outer_rate);
   }
   in_blocks(part_.count, [&](std::size_t first, std::size_t count) {
@@ -466,7 +469,7 @@ std::unique_ptr<Scheme> make_local_rounds(const SchemeContext& context,
                 .nesterov = context.nesterov,
                 .shared_rate = options[option::local_rate] == LocalRate::round}};
   if (options[option::outer_optimizer] == OuterOptimizer::gpa) {
-    rounds.averaged = {.average = options[option::outer_momentum],
+    rounds.averaged = {.average = options[option::outer_average],
                        .point = options[option::outer_point]};
     take_trained_model(context);
   }

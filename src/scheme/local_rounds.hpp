@@ -227,10 +227,10 @@ class LocalRounds : public AveragingScheme, public HasRounds {
   std::unique_ptr<SyncSchedule> sync_schedule_;
   Options options_;
   std::unique_ptr<UpdateRule> outer_;
-  const PrimalAveraging* averaged_ = nullptr;  ///< `outer_`, if it is one
-  Round round_;                                ///< of the last contribution
-  std::uint32_t period_ = 1;          ///< from that round to the one of the next contribution
-  bool last_round_ = false;           ///< the workers agreed on the end
+  PrimalAveraging* averaged_ = nullptr;  ///< `outer_`, if it is one
+  Round round_;                          ///< of the last contribution
+  std::uint32_t period_ = 1;             ///< from that round to the one of the next contribution
+  bool last_round_ = false;              ///< the workers agreed on the end
   bool drains_ = false;               ///< the workers agreed on a checkpoint after the next round
   StepInfo pending_;                  ///< this replica's next step info
   std::uint64_t pending_steps_ = 0;   ///< steps since the last contribution

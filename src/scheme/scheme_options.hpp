@@ -99,14 +99,28 @@ inline constexpr Option<double> outer_momentum{
     .name = "outer-momentum",
     .group = option_group::synchronization,
     .value = "X",
-    .help =
-        "momentum of the outer optimizers momentum and nesterov; of gpa, the part of the "
-        "averaged model that stays in a round",
+    .help = "momentum of the outer optimizers momentum and nesterov",
     .initial = 0.9,
     .limits = below_one,
     .has_effect =
-        [](const OptionValues& values) { return values[outer_optimizer] != OuterOptimizer::sgd; },
-    .needs = ", and an outer optimizer other than sgd"};
+        [](const OptionValues& values) {
+          const OuterOptimizer outer = values[outer_optimizer];
+          return outer != OuterOptimizer::sgd && outer != OuterOptimizer::gpa;
+        },
+    .needs = ", and the outer optimizer momentum or nesterov"};
+
+inline constexpr Option<std::optional<double>> outer_average{
+    .name = "outer-average",
+    .group = option_group::synchronization,
+    .value = "X",
+    .help =
+        "part of the averaged model that stays in a round, with the outer optimizer gpa; auto: "
+        "the average is one over about the last ninth of the rounds",
+    .limits = below_one,
+    .when_unset = "auto",
+    .has_effect =
+        [](const OptionValues& values) { return values[outer_optimizer] == OuterOptimizer::gpa; },
+    .needs = ", and the outer optimizer gpa"};
 
 inline constexpr Option<double> outer_point{
     .name = "outer-point",
@@ -115,7 +129,7 @@ inline constexpr Option<double> outer_point{
     .help =
         "where workers compute with the outer optimizer gpa, from the newest model (0) to the "
         "averaged one (1)",
-    .initial = 0.8,
+    .initial = 0.5,
     .limits = {.most = 1},
     .has_effect =
         [](const OptionValues& values) { return values[outer_optimizer] == OuterOptimizer::gpa; },

@@ -175,6 +175,7 @@ TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
         {"local-steps", {"--scheme", "easgd"}},
         {"outer-optimizer", {"--scheme", "diloco"}},
         {"outer-momentum", {"--scheme", "diloco"}},
+        {"outer-average", {"--scheme", "diloco", "--outer-optimizer", "gpa"}},
         {"outer-point", {"--scheme", "diloco", "--outer-optimizer", "gpa"}},
         {"global-lr", {"--scheme", "esync"}},
         {"pacing", {"--scheme", "esync"}},

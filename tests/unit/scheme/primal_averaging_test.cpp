@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/errors.hpp"
@@ -39,7 +40,9 @@ std::vector<float> rounded(const std::vector<double>& exact) {
 }
 
 /// Takes a step on `params` with the change as the negative gradient.
-void step(PrimalAveraging& rule, std::vector<float>& params, std::vector<float>& change) {
+void step(PrimalAveraging& rule, std::vector<float>& params, std::vector<float>& change,
+          std::uint64_t round = 1) {
+  rule.begin_round(round);
   rule.begin_step(rate);
   rule.apply(first_block, std::span(params).subspan(first_block),
              std::span(change).subspan(first_block), -1);
@@ -58,14 +61,16 @@ TEST_P(Primal, MovesAsTheThreeSequences) {
   Sequences exact{.fast = {params.begin(), params.end()},
                   .average = {params.begin(), params.end()}};
   PrimalAveraging rule(GetParam(), values);
-  for (int round = 0; round < 40; ++round) {
+  for (std::uint64_t round = 1; round <= 40; ++round) {
+    const double stays =
+        average.value_or(1 - std::min(1.0, 9.0 / (static_cast<double>(round) + 8)));
     std::vector<float> change(values);
     for (std::size_t i = 0; i < values; ++i) {
       change[i] = static_cast<float>(0.1 * random.normal());
       exact.fast[i] += rate * change[i];
-      exact.average[i] = average * exact.average[i] + (1 - average) * exact.fast[i];
+      exact.average[i] = stays * exact.average[i] + (1 - stays) * exact.fast[i];
     }
-    step(rule, params, change);
+    step(rule, params, change, round);
     ASSERT_LT(relative_distance(params, rounded(exact.between(point))), 1e-5) << round;
     std::vector<float> tested = params;
     rule.average(tested);
@@ -92,6 +97,7 @@ TEST_P(Primal, ContinuesFromItsState) {
 INSTANTIATE_TEST_SUITE_P(Weights, Primal,
                          testing::Values(PrimalAveraging::Options{.average = 0.9, .point = 0.8},
                                          PrimalAveraging::Options{.average = 0.5, .point = 0},
+                                         PrimalAveraging::Options{.average = {}, .point = 0.5},
                                          PrimalAveraging::Options{.average = 0.99, .point = 1}));
 
 TEST(PrimalAveraging, WithoutAnAverageIsPlainSgd) {
