@@ -152,7 +152,8 @@ TEST_F(RunCliTest, TakesEveryOptionOfTrain) {
         field.value == "FOLDER" ? (folder_ / "new").string() : to_text(get_field(field, {}));
     const std::map<std::string_view, std::string> never_stays_auto{
         {"outer-optimizer", "nesterov"},  {"transport", "tcp"},    {"weights", "uniform"},
-        {"drift-correction", "scaffold"}, {"local-rate", "round"}, {"global-batch", "64"}};
+        {"drift-correction", "scaffold"}, {"local-rate", "round"}, {"global-batch", "64"},
+        {"outer-average", "0.9"}};
     const auto instead = never_stays_auto.find(field.name);
     const std::string text = instead != never_stays_auto.end() ? instead->second
                              : value.empty() || value == "0"   ? "1"
