@@ -223,6 +223,7 @@ void Pacer::record(Worker& worker, const StepReport& report) {
   if (samples_to_do_ == 0) {
     samples_to_do_ = report.samples_to_do;
   }
+  ends_ |= report.ends;
   worker.steps = report.steps;
   worker.samples += report.samples;
   worker.step_began = now_;
@@ -270,12 +271,12 @@ bool Pacer::all_reported() const {
 }
 
 /// The steps of a worker that is gone do not count, unless they have entered a synchronization.
-bool Pacer::samples_are_done() const {
+bool Pacer::is_at_the_end() const {
   std::uint64_t samples = samples_;
   for (const Worker& worker : workers_) {
     samples += worker.present ? worker.samples : 0;
   }
-  return samples_to_do_ > 0 && samples >= samples_to_do_;
+  return ends_ || (samples_to_do_ > 0 && samples >= samples_to_do_);
 }
 
 void Pacer::open_next_round() {
@@ -348,7 +349,7 @@ std::optional<Pace> Pacer::next_pace(Rank rank) {
 
 /// Near the end of the job every worker is in every round: the last one is a round of all.
 std::uint32_t Pacer::period_for(const Worker& worker) const {
-  if (options_.longest_period == 1 || !worker.estimate.known() || samples_are_done()) {
+  if (options_.longest_period == 1 || !worker.estimate.known() || is_at_the_end()) {
     return 1;
   }
   return plan_.period_of(speed_of(worker), worker.period);
@@ -400,8 +401,8 @@ std::optional<PaceReason> Pacer::reason_by_paper(const Worker& worker) const {
 }
 
 std::optional<PaceReason> Pacer::reason_by_time(const Worker& worker) const {
-  if (samples_are_done()) {
-    return PaceReason::samples_done;
+  if (is_at_the_end()) {
+    return PaceReason::job_ends;
   }
   const TimePoint end = expected_end(worker);
   const Duration step = step_time(worker);

@@ -36,10 +36,10 @@ namespace syncopate {
 ///         if workers overlap; else after the last step that ends by F_r; after one step at least.
 ///         T is `round_time`, or `shortest_round`; sizes of steps are those of `fitting_samples` in
 ///         T (in T − q without overlap); until all workers have reported, in the `shortest_round`
-///         of those that have. Once the workers have trained on all samples of the job, each
-///         synchronizes after its current step: no round carries the job past its end, however long
-///         the round was planned. (A round of `paper` cannot end before the mini-batch of the
-///         slowest worker.)
+///         of those that have. Once the workers have trained on all samples of the job, or one
+///         wants it to end, each synchronizes after its current step: no round carries the job past
+///         its end, however long the round was planned. (A round of `paper` cannot end before the
+///         mini-batch of the slowest worker.)
 ///         A slow worker has a period p_i above 1 (`period_of`), if `longest_period` allows one: it
 ///         synchronizes in every p_i-th round, and its steps have the time of that many. It gets
 ///         the period ahead, and adopts it where rounds of that period begin (`RoundBook`).
@@ -144,7 +144,7 @@ class Pacer {
   Paces decide();
   bool is_complete() const;
   bool all_reported() const;
-  bool samples_are_done() const;
+  bool is_at_the_end() const;
   void open_next_round();
   std::vector<DeviceSpeed> known_speeds() const;
   DeviceSpeed speed_of(const Worker& worker) const;
@@ -170,6 +170,7 @@ class Pacer {
   std::uint64_t base_;               ///< the round before this run, or before the last restart
   std::uint64_t samples_ = 0;        ///< of all that have entered a synchronization
   std::uint64_t samples_to_do_ = 0;  ///< 0: no limit, or no worker has reported
+  bool ends_ = false;                ///< a worker wants the job to end
   RoundPlan plan_;
   TimePoint now_{};
 };

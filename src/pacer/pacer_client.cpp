@@ -11,7 +11,7 @@ std::string_view words_for(PaceReason reason) {
     case PaceReason::slowest: return "slowest";
     case PaceReason::with_the_slowest: return "with the slowest";
     case PaceReason::no_time_for_another: return "no time for another step";
-    case PaceReason::samples_done: return "the job's samples are done";
+    case PaceReason::job_ends: return "the job ends";
     case PaceReason::resized: return "resized";
   }
   return "unknown";

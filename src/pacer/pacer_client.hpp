@@ -30,6 +30,7 @@ struct StepReport {
   Duration communicated{};  ///< in the last synchronization, without waiting; sent once, then 0
   /// The samples of all workers, from the start of this run; 0: the job does not end by samples.
   std::uint64_t samples_to_do = 0;
+  bool ends = false;  ///< the worker wants the job to end, such as at a limit of time
 };
 
 /// The reason of a decision of the pacer.
@@ -38,7 +39,7 @@ enum class PaceReason {
   slowest,              ///< the others wait only for this worker
   with_the_slowest,     ///< the slowest has entered the synchronization
   no_time_for_another,  ///< another step would not end in time for the synchronization
-  samples_done,         ///< the workers have trained on all samples of the job
+  job_ends,             ///< the samples of the job are done, or a worker wants it to end
   resized,              ///< the steps change their size; nothing is decided about synchronizing
 };
 

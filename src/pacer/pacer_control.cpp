@@ -21,7 +21,8 @@ StepReport from_wire(const wire::Stepped& stepped) {
           .synchronizes = stepped.meets(),
           .period = std::max(1U, stepped.period()),
           .communicated = from_seconds(stepped.communicated_seconds()),
-          .samples_to_do = stepped.samples_to_do()};
+          .samples_to_do = stepped.samples_to_do(),
+          .ends = stepped.ends()};
 }
 
 }  // namespace
@@ -170,6 +171,7 @@ void PacerLink::report(const StepReport& report) {
   stepped.set_period(report.period);
   stepped.set_communicated_seconds(to_seconds(report.communicated));
   stepped.set_samples_to_do(report.samples_to_do);
+  stepped.set_ends(report.ends);
   link_.send(message);
 }
 

@@ -192,7 +192,8 @@ bool PacedSchedule::due_after(const LocalStep& step) {
                  .synchronizes = due,
                  .period = due ? period_ : 1,
                  .communicated = step.communicated,
-                 .samples_to_do = samples_to_do_});
+                 .samples_to_do = samples_to_do_,
+                 .ends = step.ends});
   if (due) {
     round_ += period_;
     steps_ = 0;

@@ -143,7 +143,8 @@ Outcome LocalRounds::after_backward(Replica& replica, const StepFacts& facts) {
       sync_schedule_->due_after({.samples = facts.samples,
                                  .took = facts.took + outcome.spent.update,
                                  .last = facts.last,
-                                 .communicated = std::exchange(communicated_, Duration::zero())});
+                                 .communicated = std::exchange(communicated_, Duration::zero()),
+                                 .ends = facts.requests.stop});
   if (background_.finished() || (due && background_.under_way())) {
     outcome.sync_round = finish_background(replica, outcome.spent);
     outcome.exchanges = {background_.taken()};

@@ -28,6 +28,7 @@ struct LocalStep {
   Duration took{};          ///< data, forward, backward, update
   bool last = false;        ///< as `StepFacts::last`
   Duration communicated{};  ///< of a round that ended since the step before; else zero
+  bool ends = false;        ///< this worker requests the end of the job
 };
 
 /// Decides after which local steps a replica synchronizes.

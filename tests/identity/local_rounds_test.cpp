@@ -216,6 +216,27 @@ TEST(Esync, TakesAnOuterOptimizer) {
   expect_busy_devices(config, 0.95);
 }
 
+/// Rounds are as long as a slow link asks for; two follow a request to end.
+TEST(Esync, ARequestToEndDoesNotWaitForTheEndOfALongRound) {
+  for (const bool interrupted : {false, true}) {
+    SCOPED_TRACE(interrupted);
+    TrainConfig config = esync_on(equal_speeds, "long-round");
+    config.epochs = 100;
+    set(config, "round-time", 1000);
+    if (!interrupted) {
+      config.max_time = 20;
+    }
+    SimulatedJob job = toy_job(config);
+    if (interrupted) {
+      job.simulation().at(TimePoint(std::chrono::seconds(20)), [&] { job.interrupt(); });
+    }
+    job.run();
+    EXPECT_GE(job.summary().at("training_seconds"), 19);
+    EXPECT_LE(job.summary().at("training_seconds"), 20 + 6) << "steps of a second";
+    EXPECT_THAT(job.params(), Each(Eq(job.params()[0])));
+  }
+}
+
 TEST(Esync, GoesOnFromItsCheckpoint) {
   TrainConfig config = esync_on(unequal_speeds, "resume");
   config.max_time = 60;

@@ -50,7 +50,8 @@ TEST(PacerLink, SendsTheFieldsOfAStepReport) {
                 .took = 500ms,
                 .synchronizes = true,
                 .communicated = 250ms,
-                .samples_to_do = 6000});
+                .samples_to_do = 6000,
+                .ends = true});
   ASSERT_EQ(link.sent.size(), 1U);
   const wire::Stepped& stepped = link.sent[0].stepped();
   EXPECT_EQ(stepped.round(), 3U);
@@ -60,6 +61,7 @@ TEST(PacerLink, SendsTheFieldsOfAStepReport) {
   EXPECT_TRUE(stepped.meets());
   EXPECT_DOUBLE_EQ(stepped.communicated_seconds(), 0.25);
   EXPECT_EQ(stepped.samples_to_do(), 6000U);
+  EXPECT_TRUE(stepped.ends());
 }
 
 TEST(PacerLink, KeepsTheLastRoundThatAnOrderNamed) {

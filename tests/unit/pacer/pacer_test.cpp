@@ -49,6 +49,7 @@ class Paced {
 
   Pacer pacer;
   std::uint64_t samples_to_do = 0;
+  bool ends = false;
 
  private:
   Words report(std::uint32_t worker, Duration took, Duration now, bool synchronizes,
@@ -61,7 +62,8 @@ class Paced {
                                    .took = took,
                                    .synchronizes = synchronizes,
                                    .communicated = communicated,
-                                   .samples_to_do = samples_to_do},
+                                   .samples_to_do = samples_to_do,
+                                   .ends = ends},
                                   at(now)));
   }
 };
@@ -312,19 +314,28 @@ TEST(PacerByTime, RepacesADeviceThatBecameTenTimesSlower) {
 }
 
 /// Both devices do a probe of 4 samples, then a mini-batch.
+TEST(PacerByTime, EndsARoundWhenAWorkerWantsTheJobToEnd) {
+  Paced paced({.batch_sizes = {64, 64}, .round_time = 1000s});
+  paced.step(0, 1s, 1s);
+  paced.step(1, 1s, 1s);
+  EXPECT_THAT(paced.step(0, 16s, 17s), IsEmpty());
+  paced.ends = true;
+  EXPECT_THAT(paced.step(1, 16s, 17s), ElementsAre("0: round 1 after 3, 64 samples, the job ends",
+                                                   "1: round 1 after 3, 64 samples, the job ends"));
+}
+
 TEST(PacerByTime, EndsARoundWithTheSamplesOfTheJob) {
   Paced paced({.batch_sizes = {64, 64}, .round_time = 1000s});
   paced.samples_to_do = 4 + 4 + 64 + 64;
   EXPECT_THAT(paced.step(0, 1s, 1s), ElementsAre("0: round 1 open, 64 samples, resized"));
   EXPECT_THAT(paced.step(1, 1s, 1s), ElementsAre("1: round 1 open, 64 samples, resized"));
   EXPECT_THAT(paced.step(0, 16s, 17s), IsEmpty());
-  EXPECT_THAT(paced.step(1, 16s, 17s),
-              ElementsAre("0: round 1 after 3, 64 samples, the job's samples are done",
-                          "1: round 1 after 3, 64 samples, the job's samples are done"));
+  EXPECT_THAT(paced.step(1, 16s, 17s), ElementsAre("0: round 1 after 3, 64 samples, the job ends",
+                                                   "1: round 1 after 3, 64 samples, the job ends"));
   EXPECT_THAT(paced.synchronize(0, 16s, 33s), IsEmpty());
   EXPECT_THAT(paced.synchronize(1, 16s, 33s),
-              ElementsAre("0: round 2 after 1, 64 samples, the job's samples are done",
-                          "1: round 2 after 1, 64 samples, the job's samples are done"));
+              ElementsAre("0: round 2 after 1, 64 samples, the job ends",
+                          "1: round 2 after 1, 64 samples, the job ends"));
 }
 
 TEST(PacerByTime, DoesNotCountSamplesThatWereLostWithAWorker) {
@@ -334,8 +345,7 @@ TEST(PacerByTime, DoesNotCountSamplesThatWereLostWithAWorker) {
   paced.step(1, 1s, 1s);
   EXPECT_THAT(in_words(paced.pacer.left(Rank{1}, at(1s))), IsEmpty());
   EXPECT_THAT(paced.step(0, 16s, 17s), IsEmpty()) << "68 of 72";
-  EXPECT_THAT(paced.step(0, 16s, 33s),
-              ElementsAre("0: round 1 after 4, 64 samples, the job's samples are done"));
+  EXPECT_THAT(paced.step(0, 16s, 33s), ElementsAre("0: round 1 after 4, 64 samples, the job ends"));
 }
 
 TEST(Pacer, ShowsWatchersWhatItKnows) {
