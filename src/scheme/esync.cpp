@@ -117,10 +117,13 @@ void check_fragments(const SchemeDefaults& defaults) {
 }
 
 /// The replicas of a round are one batch: with 64 samples on each of four fast devices LeNet-5
-/// takes twice as long to an accuracy as with 64 on all.
+/// takes twice as long to an accuracy as with 64 on all. A fragment is synchronized once in many
+/// rounds, though, and small steps of all these would ruin a model (LeNet-5 diverged in one of
+/// three seeds).
 void resolve_batch(SchemeDefaults& defaults) {
   const bool timed = defaults.options[option::pacing] == PaceRule::timed;
-  const bool open = !defaults.global_batch && !defaults.has_batch;
+  const bool open =
+      !defaults.global_batch && !defaults.has_batch && defaults.options[option::fragments] == 1;
   if (open && timed && !defaults.skewed && defaults.workers > 1) {
     defaults.global_batch = usual_global_batch(defaults.workers, defaults.has_batch_norm);
   } else if (!defaults.options[option::min_batch_size]) {

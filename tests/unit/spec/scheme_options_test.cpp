@@ -66,6 +66,9 @@ TEST(ResolveConfig, GivesEsyncAGlobalBatch) {
   set(config, "pacing", "paper");
   EXPECT_EQ(resolved(config).batch_size, 64U) << "whole mini-batches";
   config = esync_of(4);
+  set(config, "fragments", 4);
+  EXPECT_EQ(resolved(config).batch_size, 64U) << "a fragment is synchronized in every fourth round";
+  config = esync_of(4);
   config.split = Split::parse("class");
   EXPECT_EQ(resolved(config).batch_size, 64U) << "parts of the data differ";
   config.scheme = "ssgd";
