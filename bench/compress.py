@@ -6,7 +6,7 @@ import subprocess
 from hosts import two_hosts
 from measuring import ROOT, Contestant, interleave, table, with_spread
 
-CODECS = ("none", "bf16", "fp16", "int8", "onebit", "topk:0.01")
+CODECS = ("none", "bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:0.01/2bit")
 BATCH, STEPS = 4, 6
 COORDINATOR = "10.84.0.1:9092"
 SEEDS = (1, 2, 3)
