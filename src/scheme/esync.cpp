@@ -129,6 +129,11 @@ void resolve_batch(SchemeDefaults& defaults) {
   } else if (!defaults.options[option::min_batch_size]) {
     defaults.options.set(option::min_batch_size, 1U);  // a batch that is asked for is kept
   }
+  const std::uint32_t least = defaults.options[option::min_batch_size].value_or(1);
+  if (least > 1 && !defaults.global_batch) {
+    throw ConfigError(fmt::format(
+        "--min-batch-size {} needs --global-batch, of which it is the least part", least));
+  }
 }
 
 void resolve_esync(SchemeDefaults& defaults) {

@@ -100,6 +100,18 @@ TEST(ResolveConfig, LetsWorkersOfEsyncMissRoundsWhereTheyCan) {
   EXPECT_EQ(refusal([&] { resolved(config); }), "--max-period 6: expected a power of two");
 }
 
+TEST(ResolveConfig, TakesALeastPartOfAGlobalBatchAlone) {
+  TrainConfig config = esync_of(4);
+  EXPECT_FALSE(resolved(config).scheme_options[option::min_batch_size]) << "measured";
+  set(config, "min-batch-size", 20);
+  EXPECT_EQ(resolved(config).scheme_options[option::min_batch_size], 20U);
+  config.batch_size = 32;
+  EXPECT_EQ(refusal([&] { resolved(config); }),
+            "--min-batch-size 20 needs --global-batch, of which it is the least part");
+  set(config, "min-batch-size", 1);
+  EXPECT_NO_THROW(resolved(config)) << "as a resumed run has it";
+}
+
 TEST(ResolveConfig, RefusesFragmentsWhereRoundsNeedTheWholeModel) {
   for (const auto& [name, value] : std::map<const char*, const char*>{
            {"overlap", "off"}, {"aggregate", "server"}, {"drift-correction", "scaffold"}}) {
