@@ -15,7 +15,7 @@ import xml.etree.ElementTree as xml
 SHOWN = 20
 # Lines that name a failed case of GoogleTest or unittest, or its reason. Of a test without such lines the last lines are shown.
 FAILURE = re.compile(r"^\[  FAILED  \] \S+\.\S|: Failure$|^(FAIL|ERROR): |^\w*(Error|Exception): |^  Actual: |^Expected: ")
-CASE = re.compile(r"^(?:FAIL|ERROR): \w+ \(__main__\.([\w.]+)\)")  # a case of unittest
+CASE = re.compile(r"^(?:FAIL|ERROR): \w+ \(\w+\.([\w.]+)\)")  # a case of unittest, after its module
 FORKED = "SYNCOPATE_FORK_SERVER="  # dropped from the command: a test that runs by itself has no fork server
 SHOWN_OF_EACH = 20
 LAST_LINES = 3
