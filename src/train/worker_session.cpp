@@ -191,7 +191,7 @@ std::optional<Duration> WorkerSession::end(PassResult pass, const DataPosition& 
     done_ = true;
     return std::nullopt;
   }
-  const Duration took = clock_.now() - device_.begun();
+  const Duration took = since_begun();
   if (!admit(pass)) {
     report_.count(Metric::skipped_batches);
   }
@@ -301,13 +301,19 @@ StepRequests WorkerSession::requests_after(std::uint32_t samples) {
   return requests();
 }
 
+/// The time of the step so far. An emulated device may begin a step a moment from now, because its
+/// step before ends then; one without samples ends at once.
+Duration WorkerSession::since_begun() const {
+  return std::max(Duration::zero(), clock_.now() - device_.begun());
+}
+
 Outcome WorkerSession::synchronize(const PassResult& pass, const StepRequests& requests) {
   life_.pass_ends();
   return scheme_->after_backward(replica_, {.samples = pass.samples,
                                             .loss_sum = pass.loss_sum,
                                             .paused = paused_,
                                             .requests = requests,
-                                            .took = clock_.now() - device_.begun(),
+                                            .took = since_begun(),
                                             .last = policy_->is_last_step(standing()),
                                             .step = progress_.step,
                                             .position = position_});

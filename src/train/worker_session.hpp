@@ -103,6 +103,7 @@ class WorkerSession {
 
  private:
   // The loop.
+  Duration since_begun() const;
   Outcome synchronize(const PassResult& pass, const StepRequests& requests);
   void contribute_rest();
   void await_others();
