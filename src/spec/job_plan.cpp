@@ -246,7 +246,15 @@ std::vector<std::uint32_t> JobPlan::balanced_sizes() const {
 }
 
 double JobPlan::profiled_throughput(Rank rank) const {
-  return cluster_ ? cluster_->devices[rank.value].samples_per_second() / config_.time_scale : 0;
+  if (!cluster_) {
+    return 0;
+  }
+  const DeviceProfile& device = cluster_->devices[rank.value];
+  const std::uint32_t whole = batch_sizes()[rank.value];
+  const bool in_proportion = device.step_overhead == Duration::zero();
+  const double speed =
+      in_proportion ? device.samples_per_second() : whole / device.step_seconds(whole);
+  return speed / config_.time_scale;
 }
 
 PushWeight JobPlan::push_weight() const {

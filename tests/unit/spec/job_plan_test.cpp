@@ -56,6 +56,19 @@ TEST(JobPlan, DividesDataByTheSpeedsThatDevicesGoOnAt) {
   EXPECT_EQ(JobPlan(small).data_share(train, Rank{1}), 240 / 600.0) << "a batch at least";
 }
 
+TEST(JobPlan, KnowsTheSpeedOfADeviceInStepsOfItsBatch) {
+  TrainConfig config = config_of("ssgd");
+  config.workers = 1;
+  config.cluster = fs::path(testing::TempDir()) / "syncopate-job-plan-overhead.toml";
+  write_file(config.cluster,
+             "name = \"one\"\n[[devices]]\nbatch_samples = 32\nseconds_per_batch = 0.4\n"
+             "seconds_per_step = 0.08\n");
+  config.batch_size = 64;
+  EXPECT_NEAR(JobPlan(config).profiled_throughput(Rank{0}), 64 / 0.72, 1e-6);
+  config.time_scale = 2;
+  EXPECT_NEAR(JobPlan(config).profiled_throughput(Rank{0}), 64 / 1.44, 1e-6);
+}
+
 TEST(JobPlan, DividesAGlobalBatchUnlessThePacerDoes) {
   const auto sizes = [](const std::string& scheme, std::uint32_t global_batch, bool emulated) {
     TrainConfig config = config_of(scheme);
