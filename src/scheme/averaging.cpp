@@ -216,7 +216,7 @@ Averaging::Result Averaging::average_once(Round round, const StepInfo& info,
           .has_mean = has_mean};
 }
 
-/// Exchanges step infos, and agrees to stop once the job ends.
+/// Exchanges step infos, and agrees to stop once the job's samples are done.
 RoundInfo Averaging::begin_round(const Members& members, Round round, const StepInfo& mine) {
   RoundInfo round_info = exchange_step_info(members.group, mine);
   SyncRound& sync_round = round_info.sync_round;

@@ -76,25 +76,25 @@ std::vector<std::uint32_t> divide_without_most(std::uint32_t whole, std::span<co
 std::vector<std::uint32_t> divide(std::uint32_t whole, std::span<const double> weights,
                                   std::uint32_t least, std::span<const std::uint32_t> most) {
   std::vector<std::uint32_t> parts(weights.size(), 0);
-  std::vector<std::size_t> free(weights.size());
-  std::iota(free.begin(), free.end(), std::size_t{0});
-  while (!free.empty()) {
-    std::vector<double> others;
-    for (const std::size_t i : free) others.push_back(weights[i]);
-    const std::vector<std::uint32_t> divided = divide_without_most(whole, others, least);
-    std::vector<std::size_t> still_free;
-    for (std::size_t n = 0; n < free.size(); ++n) {
-      const std::size_t i = free[n];
-      const bool fits = most.empty() || divided[n] <= most[i];
-      parts[i] = fits ? divided[n] : most[i];
-      if (fits) still_free.push_back(i);
+  std::vector<std::size_t> open(weights.size());  // parts that may still grow
+  std::iota(open.begin(), open.end(), std::size_t{0});
+  for (bool all_fit = false; !all_fit;) {
+    std::vector<double> weights_of_open;
+    for (const std::size_t i : open) weights_of_open.push_back(weights[i]);
+    const std::vector<std::uint32_t> divided = divide_without_most(whole, weights_of_open, least);
+    std::vector<std::size_t> fitting;
+    for (std::size_t n = 0; n < open.size(); ++n) {
+      const std::size_t i = open[n];
+      if (most.empty() || divided[n] <= most[i]) {
+        parts[i] = divided[n];
+        fitting.push_back(i);
+      } else {
+        parts[i] = most[i];
+        whole -= most[i];
+      }
     }
-    if (still_free.size() == free.size()) break;
-    for (const std::size_t i : free) {
-      const bool is_full = std::ranges::find(still_free, i) == still_free.end();
-      whole -= is_full ? parts[i] : 0;
-    }
-    free = still_free;
+    all_fit = fitting.size() == open.size();
+    open = std::move(fitting);
   }
   return parts;
 }
