@@ -68,7 +68,11 @@ DeviceMeasurement measured_device(const Clock& clock, Replica& replica,
     return seconds_per_sample(clock, replica, options, samples) * samples;
   };
   seconds_of_pass(part);  // the first pass of a process takes longer
-  DeviceMeasurement device;
+  if (seconds_of_pass(part) / part * whole > longest_seconds) {
+    return {};
+  }
+  const double seconds = seconds_of_pass(whole);
+  DeviceMeasurement device{.samples_per_second = seconds > 0 ? whole / seconds : 0};
   if (options.plan.measures_batches()) {
     const std::uint32_t several = std::min(4 * part, whole);
     seconds_of_pass(several);
@@ -79,10 +83,6 @@ DeviceMeasurement measured_device(const Clock& clock, Replica& replica,
     device.efficient_samples =
         efficient_samples({.samples = part, .seconds = best_of_two(part)},
                           {.samples = several, .seconds = best_of_two(several)}, whole);
-  }
-  if (seconds_of_pass(part) / part * whole <= longest_seconds) {
-    const double seconds = seconds_of_pass(whole);
-    device.samples_per_second = seconds > 0 ? whole / seconds : 0;
   }
   return device;
 }
