@@ -53,12 +53,12 @@ Batch batch_of(const Worker& worker) {
   return batch;
 }
 
-/// The replicas after the last step. Worker 1 has no sample in every third step, and none in the
-/// first ones.
+/// The worker with one sample has none in every third step, and none in the first ones.
 std::uint32_t samples_in(const Worker& worker, std::uint64_t step) {
   return worker.samples == 1 && (step < 4 || step % 3 == 0) ? 0 : worker.samples;
 }
 
+/// The replicas after the last step.
 std::vector<std::vector<float>> by_scheme(std::uint32_t fragments, double momentum) {
   const auto size = static_cast<std::uint32_t>(workers().size());
   return on_every_rank<std::vector<float>>(size, [&](Group& group) {

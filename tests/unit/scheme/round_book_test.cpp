@@ -1,4 +1,4 @@
-// Goal:   the workers of a round agree on who is in it, whatever periods each of them adopts. The
+// Goal:   the workers of a round agree on who is in it, for all periods that they adopt. The
 //         change of a worker that has missed rounds has the weight of its samples among those of
 //         all.
 // Method: thousands of rounds of random periods, in which each worker has only the book that it
