@@ -191,9 +191,10 @@ class Slurm:
             time.sleep(0.1)  # polls: Slurm has no event for this
 
     def logs(self):
+        """Returns the last lines of the daemons. They are few, so that what else a failed test says is found beside them."""
         return "\n".join(
-            f"{path.name}: {path.read_text(errors='replace')[-1500:]}"
-            for path in sorted([*self.folder.glob("*.out"), *self.folder.glob("*.log")])
+            f"{path.name}: {path.read_text(errors='replace')[-300:]}"
+            for path in sorted(self.folder.glob("*.log"))
         )
 
     def run(self, *command, limit=120, **more):
@@ -213,9 +214,12 @@ class Slurm:
         shown = self.run("scontrol", "--oneliner", "show", "job", job).stdout
         return next((word.split("=")[1] for word in shown.split() if word.startswith("JobState=")), "UNKNOWN")
 
+    def runs(self, job):
+        """Returns True if the job runs or will."""
+        return self.state_of(job) in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
+
     def await_end(self, job, limit):
-        running = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING")
-        self.wait_for(f"job {job}", lambda: self.state_of(job) not in running, limit)
+        self.wait_for(f"job {job}", lambda: not self.runs(job), limit)
         return self.state_of(job)
 
 
