@@ -298,10 +298,16 @@ typedef struct syncopate_share syncopate_share;
  * together. Training counts epochs and weights steps by these sizes. */
 SYNCOPATE_API syncopate_status syncopate_share_open(syncopate_job *job, uint64_t samples, uint64_t batch_size,
                                                     syncopate_share **share);
+/* As syncopate_share_open, but the workers divide the `global_batch` samples of a step, or of a round of esync, by the
+ * measured speeds of their devices: the share has as many samples in each step as the training wants. Schemes other than
+ * ssgd and esync divide it once: by the speeds in a cluster file, or equally. Errors: CONFIG if data-order is fixed and
+ * the scheme follows speeds. */
+SYNCOPATE_API syncopate_status syncopate_share_open_by_speed(syncopate_job *job, uint64_t samples, uint64_t global_batch,
+                                                             syncopate_share **share);
 /* Frees the share. NULL has no effect. */
 SYNCOPATE_API void syncopate_share_close(syncopate_share *share);
 
-/* Samples in a step of this worker. */
+/* Samples in the next step of this worker; without syncopate_share_open_by_speed, in every step. */
 SYNCOPATE_API uint64_t syncopate_share_step_size(const syncopate_share *share);
 /* Returns the indices of the next step, in order, valid until the next call with this share. *count is 0 at the end of
  * an epoch; the call after that begins the next epoch. */
@@ -434,6 +440,9 @@ SYNCOPATE_API int syncopate_training_shares_gradients(const syncopate_training *
 SYNCOPATE_API int syncopate_training_overlaps(const syncopate_training *training);
 /* Samples in a usual step. */
 SYNCOPATE_API uint32_t syncopate_training_batch_size(const syncopate_training *training);
+/* Samples that the scheme wants in the next step; those of a usual step, unless it follows the speeds of the devices
+ * (syncopate_share_open_by_speed). For a program that reads data of its own. */
+SYNCOPATE_API uint32_t syncopate_training_next_samples(const syncopate_training *training);
 
 /* Begins the backward pass of a step of `samples` samples, whose gradients the program will report. Returns once the
  * library accepts them. If syncopate_training_overlaps is 0, this call and the reports have no effect. Errors: those of

@@ -213,6 +213,15 @@ class Job {
     usual_step_ = static_cast<std::uint32_t>(own.step_size());
     return own;
   }
+  /// As `share`, but the workers divide the `global_batch` samples of a step, or of a round of
+  /// esync, by the measured speeds of their devices. A step passes the number of its samples.
+  /// Schemes other than ssgd and esync divide it once: by the speeds in a cluster file, or equally.
+  /// Errors: ConfigError if data-order is fixed and the scheme follows speeds.
+  Share share_by_speed(std::size_t samples, std::size_t global_batch) {
+    syncopate_share* share = nullptr;
+    detail::check(syncopate_share_open_by_speed(handle(), samples, global_batch, &share));
+    return Share(share);
+  }
   /// Samples in a step of this worker, from the last call of `share`; 0 before.
   std::uint32_t usual_step() const { return usual_step_; }
 

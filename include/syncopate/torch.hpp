@@ -160,6 +160,23 @@ class TorchJob : public Job {
   template <class Dataset>
   auto partition_dataset(Dataset dataset, std::size_t batch_size,
                          torch::data::DataLoaderOptions options = {}) {
+    const std::size_t samples = samples_of(dataset, options);
+    return loader(std::move(dataset), share(samples, batch_size), std::move(options));
+  }
+  /// As `partition_dataset`, but the workers divide the `global_batch` samples of a step, or of a
+  /// round of esync, by the measured speeds of their devices (`Job::share_by_speed`):
+  /// `step(batch.data.size(0))` weighs each batch by its samples.
+  template <class Dataset>
+  auto partition_dataset_by_speed(Dataset dataset, std::size_t global_batch,
+                                  torch::data::DataLoaderOptions options = {}) {
+    const std::size_t samples = samples_of(dataset, options);
+    return loader(std::move(dataset), share_by_speed(samples, global_batch), std::move(options));
+  }
+
+ private:
+  template <class Dataset>
+  static std::size_t samples_of(const Dataset& dataset,
+                                const torch::data::DataLoaderOptions& options) {
     static_assert(!Dataset::is_stateful, "a stateful dataset has an order of its own");
     if (options.drop_last()) {
       throw ConfigError(
@@ -170,9 +187,12 @@ class TorchJob : public Job {
     if (!samples) {
       throw ConfigError("a dataset without a size cannot be partitioned");
     }
-    Share own = share(*samples, batch_size);
-    options.batch_size(own.step_size());
-    return torch::data::make_data_loader(std::move(dataset), ShareSampler(std::move(own)),
+    return *samples;
+  }
+  template <class Dataset>
+  static auto loader(Dataset dataset, Share share, torch::data::DataLoaderOptions options) {
+    options.batch_size(share.step_size());
+    return torch::data::make_data_loader(std::move(dataset), ShareSampler(std::move(share)),
                                          std::move(options));
   }
 };
@@ -251,7 +271,7 @@ class DistributedOptimizer {
   /// parameters for the next step.
   /// Errors: the error that ended the job; Cancelled once the user has ended it; ConfigError after
   ///         `finish`, and for a module that has changed.
-  void step() { step(training_.batch_size()); }
+  void step() { step(training_.next_samples()); }
   /// As `step`, over `samples` samples, the weight of the gradient in a mean over workers.
   /// Errors: also ConfigError for a number below 0 or above 2^32 - 1, and with option overlap on
   /// for a number other than that of `expect`, or a gradient that was changed after its pass.

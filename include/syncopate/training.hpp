@@ -106,6 +106,12 @@ class Training {
     }
   }
 
+  /// Samples that the scheme wants in the next step; those of a usual step, unless it follows the
+  /// speeds of the devices (`Job::share_by_speed`). For a program that reads data of its own.
+  std::uint32_t next_samples() const {
+    return own_ ? own_batch_size_ : syncopate_training_next_samples(training_);
+  }
+
   /// Takes a step; the replica holds the mean gradient of `samples` samples. Returns once it holds
   /// the parameters for the next step. Errors: the error that ended the job; Cancelled once the
   /// user has ended it; ConfigError after `finish`, and if the pass began with another number of

@@ -43,7 +43,8 @@ void WorkerSession::step_without_samples() {
   if (done_) {
     return;
   }
-  if (options_.plan.sync_mode() != SyncMode::lockstep) {
+  const SchemeTraits traits = traits_of(config());
+  if (traits.sync_mode != SyncMode::lockstep && !traits.balances) {
     world_.sleep_for(pause);
     throw_if_interrupted();
   }

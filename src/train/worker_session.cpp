@@ -159,8 +159,7 @@ std::uint32_t WorkerSession::begin() {
 void WorkerSession::compute(std::uint32_t samples, Duration longest) {
   times_.phases().add(Phase::data, world_.now() - data_begun_);
   trace_.waited_for_batch(data_begun_);
-  learning_rate_ = learning_rate(samples);
-  replica_.set_learning_rate(learning_rate_ * scheme_->rate_factor(samples));
+  use_rate_of(samples);
   report_.expect(longest);
   report_.enter(WorkerReport::computing);
   times_.begin_pass();
@@ -192,6 +191,9 @@ std::optional<Duration> WorkerSession::end(PassResult pass, const DataPosition& 
     return std::nullopt;
   }
   const Duration took = since_begun();
+  if (computed > 0 && computed != rate_samples_) {
+    use_rate_of(computed);
+  }
   if (!admit(pass)) {
     report_.count(Metric::skipped_batches);
   }
@@ -325,6 +327,12 @@ double WorkerSession::learning_rate(std::uint32_t samples) {
     estimate_.expect_share(*share);
   }
   return schedule_.rate(policy_->epoch_of_step(standing(), estimate_.when_taken(samples)));
+}
+
+void WorkerSession::use_rate_of(std::uint32_t samples) {
+  rate_samples_ = samples;
+  learning_rate_ = learning_rate(samples);
+  replica_.set_learning_rate(learning_rate_ * scheme_->rate_factor(samples));
 }
 
 /// Waits until an emulated device has done its pass.

@@ -70,7 +70,8 @@ class WorkerSession {
   /// scheme takes gradients only as a whole, and if gradients that are not finite are skipped,
   /// which is known only once the whole gradient is there.
   GradientSink* sink(std::uint32_t samples);
-  /// The gradient of the step is in the replica. The scheme acts on it; afterwards the replica has
+  /// The gradient of the step is in the replica, of the samples of `compute`, or of as many as the
+  /// batch of a program has. The scheme acts on it; afterwards the replica has
   /// the parameters for the next step. `position`: in the data, after the step.
   /// Returns the time that the pass has taken on this worker's device; empty if the step was
   /// cancelled, because the job has ended.
@@ -113,6 +114,7 @@ class WorkerSession {
   void wait_for_device(std::uint32_t samples);
   void wait_until(TimePoint due);
   double learning_rate(std::uint32_t samples);
+  void use_rate_of(std::uint32_t samples);
   StepRequests requests_after(std::uint32_t samples);
   StepRequests requests();
   bool admit(PassResult& pass);
@@ -189,6 +191,7 @@ class WorkerSession {
   TimePoint asked_{};                    ///< whether the program is interrupted
   TimePoint data_begun_{};               ///< the wait for the batch of this step
   double learning_rate_ = 0;             ///< of this step
+  std::uint32_t rate_samples_ = 0;       ///< the samples for which it is
   OwnContribution pending_{};            ///< of this worker, since its last synchronization
   std::optional<std::uint64_t> tested_;  ///< the round of the last snapshot
   std::uint64_t saved_;                  ///< the round of the last checkpoint; 0 before the first

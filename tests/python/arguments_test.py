@@ -62,11 +62,13 @@ class Numbers(AloneTest):
         self.assertEqual(optimizer.batch_size, 4)
 
     def test_a_batch_size_that_is_none(self):
-        for size, found in ((2**64 + 16, "18446744073709551632"), (-1, "-1"), (2.5, "2.5"), ("4", "'4'"), (None, "None"),
+        for size, found in ((2**64 + 16, "18446744073709551632"), (-1, "-1"), (2.5, "2.5"), ("4", "'4'"),
                             (float("nan"), "nan"), (float("inf"), "inf"), (torch.ones(2), "a value of type Tensor"),
                             (self.network, "a value of type Sequential")):
             with self.refused(rf"^batch_size is a whole number from 0 to 18446744073709551615, found {found}$"):
                 self.job.partition_dataset(self.points, batch_size=size)
+        with self.refused("global_batch samples, divided by the speeds of the devices: give one of them, found none$"):
+            self.job.partition_dataset(self.points, batch_size=None)
         with self.refused("^batch_size is a whole number from 0 to 4294967295, found 'four'$"):
             self.job.DistributedOptimizer(self.sgd, self.network, batch_size="four")
 

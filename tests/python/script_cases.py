@@ -69,8 +69,11 @@ class ScriptTest(unittest.TestCase):
         self.folder = folder.name
 
     def start(self, command):
-        return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=LIMIT, check=False,
-                              cwd=self.folder)
+        try:
+            return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=LIMIT, check=False,
+                                  cwd=self.folder)
+        except subprocess.TimeoutExpired as late:
+            raise AssertionError(f"{late}; it wrote:\n{(late.stderr or b'').decode(errors='replace')}") from None
 
     def launch(self, workers, name, *arguments, options=()):
         options = options if "--run-dir" in options else (*options, "--run-dir", "run")

@@ -29,7 +29,7 @@ class Types(unittest.TestCase):
                for name, member in vars(kind).items() if inspect.isfunction(member) or isinstance(member, property)}
         hidden = {"handle", "follow_samples", "follow", "keep_state", "job_state", "take_job_state", "trains", "replica_set",
                   "summary_row", "batches", "own_generator", "resume", "expect_no_pass",
-                  "expect_step_size", "expect_same_moment", "ends_first",
+                  "expect_step_size", "expect_same_moment", "ends_first", "divides_by_speed",
                   "steps_taken", "leading", "is_under_way", "expect_under_way", "take_further", "holds", "saved_with", "weight_of_step", "weight_in_mean"}
         self.assertEqual({name for name in own if not name.startswith("_")} - hidden, listed)
         for member in functions:

@@ -132,6 +132,7 @@ _SIGNATURES = {
     "work_source": (c_uint32, [c_void_p]),
     "work_free": ("nothing", [c_void_p]),
     "share_open": (None, [c_void_p, c_uint64, c_uint64, c_void_p]),
+    "share_open_by_speed": (None, [c_void_p, c_uint64, c_uint64, c_void_p]),
     "share_close": ("nothing", [c_void_p]),
     "share_step_size": (c_uint64, [c_void_p]),
     "share_next": (None, [c_void_p, c_void_p, c_void_p]),

@@ -197,10 +197,15 @@ class Job(Uncopyable):
             return self.batch_sampler(dataset, batch_size)
         return IndexSampler(self, samples_of(dataset), draws_of(self, dataset))
 
-    def batch_sampler(self, dataset, batch_size):
-        """Returns the order of this worker's share in steps, the `batch_sampler` of the script's own `DataLoader`. All
-        workers together take `batch_size` samples per step. `dataset`: as in `sampler`."""
-        return ShareSampler(self, samples_of(dataset), batch_size, draws_of(self, dataset))
+    def batch_sampler(self, dataset, batch_size=None, global_batch=None):
+        """Returns the order of this worker's share in steps, the `batch_sampler` of the script's own `DataLoader`.
+        `dataset`: as in `sampler`; `batch_size`, `global_batch`: as in `partition_dataset`."""
+        if (batch_size is None) == (global_batch is None):
+            raise ConfigError("a step has batch_size samples, as many on each worker, or global_batch samples, divided by the "
+                              f"speeds of the devices: give one of them, found {'none' if batch_size is None else 'both'}")
+        by_speed = batch_size is None
+        return ShareSampler(self, samples_of(dataset), global_batch if by_speed else batch_size, draws_of(self, dataset),
+                            by_speed)
 
     def expect_step_size(self, batch_size):
         """Errors: ConfigError if neither the optimizer nor a sampler defines the number of samples in a step."""
@@ -209,17 +214,29 @@ class Job(Uncopyable):
             raise ConfigError("job.sampler(dataset) yields single samples, so the job does not know how many a step has: "
                               "give the optimizer's option batch_size, that of the DataLoader")
 
-    def partition_dataset(self, dataset, batch_size, **options):
+    @property
+    def divides_by_speed(self):
+        """True if the steps of the training are parts of a `global_batch`, whose sizes change."""
+        first = self._state.first("sampler")
+        return first is not None and first.by_speed
+
+    def partition_dataset(self, dataset, batch_size=None, global_batch=None, **options):
         """Returns a `DataLoader` over this worker's share of a dataset; all workers pass the same dataset.
 
-        All workers together take `batch_size` samples in a step, and every sample once per epoch (`ShareSampler`). One
-        loop over the loader is one epoch. `options` are those of `DataLoader`; a `sampler` may be a
-        `WeightedRandomSampler`, from which all workers draw together.
+        All workers together take `batch_size` samples in a step, each as many, and every sample once per epoch
+        (`ShareSampler`). One loop over the loader is one epoch. `options` are those of `DataLoader`; a `sampler` may be
+        a `WeightedRandomSampler`, from which all workers draw together.
+
+        global_batch: in place of `batch_size`. The workers divide these samples by the measured speeds of their devices,
+                      so that under `ssgd` no worker waits for a slower one; under `esync` they are the samples of a
+                      round. Batches change their sizes, also while training goes on: `step()` counts those of the
+                      last batch. Other schemes divide them once, by the speeds in a cluster file, or equally. A loader
+                      with `num_workers` prepares batches ahead, of the sizes that were right then.
         Errors: ConfigError for a dataset without a length, and for options that request another order.
         """
         drawn = options.pop("sampler") if isinstance(options.get("sampler"), WeightedRandomSampler) else dataset
         options = without_order(options, "partition_dataset")
-        return ShareLoader(dataset, batch_sampler=self.batch_sampler(drawn, batch_size), **options)
+        return ShareLoader(dataset, batch_sampler=self.batch_sampler(drawn, batch_size, global_batch), **options)
 
     def scheduler(self, scheduler, optimizer, every):
         """Steps a scheduler of torch.optim once for every `every` samples on which all workers together have trained,

@@ -130,8 +130,8 @@ class DistributedOptimizer(StandIn):
         """Takes a step of this worker with the gradients that `backward` has left in the module.
 
         weight: samples of the step: the weight of its gradient in a mean over workers [the samples of the last batch of
-                the loop over `job.partition_dataset`; with the script's own loader those of a usual step; with overlap
-                on those with which the backward pass began].
+                the loop over `job.partition_dataset`; with the script's own loader those of a usual step, and required
+                with a `global_batch`; with overlap on those with which the backward pass began].
         Returns the result of `closure`, if any, which computes the gradients.
         Errors: the error that ended the job; Cancelled once the user has ended it; ConfigError after `finish` and for a
                 module that has changed.
@@ -274,6 +274,9 @@ class DistributedOptimizer(StandIn):
         """Returns the weight that the script passed, or the default if it is None."""
         if weight is None:
             batch = self._job.batch if self._batches_of_job else None
+            if batch is None and self._job.divides_by_speed:
+                raise ConfigError("the parts of a global batch have different sizes: with a loader of the script's own pass the "
+                                  "samples of each batch, step(weight=len(x))")
             weight = self.batch_size if batch is None else batch[1]
         return whole_weight(weight)
 

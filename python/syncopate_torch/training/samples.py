@@ -9,7 +9,6 @@ import zlib
 
 import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, Sampler, WeightedRandomSampler
-from torch.utils.data import WeightedRandomSampler
 
 from syncopate_torch.core import library
 from syncopate_torch.core.arguments import MOST_64, Uncopyable, whole
@@ -30,15 +29,17 @@ class ShareSampler(Uncopyable, Sampler):
     worker.
     """
 
-    def __init__(self, job, samples, batch_size, draws=None):
+    def __init__(self, job, samples, batch_size, draws=None, by_speed=False):
         """draws: `WeightedDraws`, which return the sample at each of `samples` positions; without them the position is
-        the sample."""
-        batch_size = whole("batch_size", batch_size, MOST_64)
+        the sample.
+        by_speed: the workers divide the batch by the measured speeds of their devices, not equally."""
+        batch_size = whole("global_batch" if by_speed else "batch_size", batch_size, MOST_64)
         self._job = job  # keeps the job from leaving first
         self._sizes = {"samples": samples, "batch_size": batch_size}
         self._draws = draws
-        self._share = library.made("share_open", job.handle, samples, batch_size)
+        self._share = library.made("share_open_by_speed" if by_speed else "share_open", job.handle, samples, batch_size)
         self._close = weakref.finalize(self, library.call, "share_close", self._share)
+        self.by_speed = by_speed
         self.is_single = False  # True if an `IndexSampler` uses the steps
         self._loader = None  # position of a loop over a ShareLoader, which may request batches ahead
         self._ahead = None  # of a starting loop over a ShareLoader: collects the samples of each of those batches
@@ -56,7 +57,7 @@ class ShareSampler(Uncopyable, Sampler):
 
     @property
     def step_size(self):
-        """Samples in a step of this worker."""
+        """Samples in the next step of this worker; without `global_batch`, in every step."""
         return library.call("share_step_size", self._share)
 
     @property

@@ -3,11 +3,28 @@
 
 namespace abi = syncopate::abi;
 
+namespace syncopate::abi {
+namespace {
+
+syncopate_status open(syncopate_job* job, uint64_t samples, uint64_t batch_size, Division division,
+                      syncopate_share** share) {
+  return make(share, [&] {
+    return std::make_unique<syncopate_share>(
+        given(job, "job").job.share(samples, batch_size, division));
+  });
+}
+
+}  // namespace
+}  // namespace syncopate::abi
+
 syncopate_status syncopate_share_open(syncopate_job* job, uint64_t samples, uint64_t batch_size,
                                       syncopate_share** share) {
-  return abi::make(share, [&] {
-    return std::make_unique<syncopate_share>(abi::given(job, "job").job.share(samples, batch_size));
-  });
+  return abi::open(job, samples, batch_size, syncopate::Division::equal, share);
+}
+
+syncopate_status syncopate_share_open_by_speed(syncopate_job* job, uint64_t samples,
+                                               uint64_t global_batch, syncopate_share** share) {
+  return abi::open(job, samples, global_batch, syncopate::Division::by_speed, share);
 }
 
 void syncopate_share_close(syncopate_share* share) {

@@ -40,7 +40,7 @@ syncopate_scheme_traits describe(syncopate_job& job, const LoopScheme& scheme) {
           .scheme = scheme.name.data(),
           .options = job.options.c_str(),
           .in_rounds = traits.topology == Topology::allreduce ? 1 : 0,
-          .in_lockstep = traits.sync_mode == SyncMode::lockstep ? 1 : 0,
+          .in_lockstep = traits.sync_mode == SyncMode::lockstep || traits.balances ? 1 : 0,
           .local_steps = traits.local_steps ? 1 : 0,
           .takes_means = traits.takes_means ? 1 : 0,
           .waits_for_steps = traits.waits_for_steps ? 1 : 0,
@@ -96,6 +96,10 @@ int syncopate_training_overlaps(const syncopate_training* training) {
 
 uint32_t syncopate_training_batch_size(const syncopate_training* training) {
   return abi::value_of([&] { return abi::given(training, "training").training.batch_size(); });
+}
+
+uint32_t syncopate_training_next_samples(const syncopate_training* training) {
+  return abi::value_of([&] { return abi::given(training, "training").training.next_samples(); });
 }
 
 syncopate_status syncopate_training_begin_pass(syncopate_training* training, uint32_t samples) {

@@ -24,6 +24,7 @@ std::span<const std::uint32_t> LeasedSamples::next(Epoch epoch) {
 
 void LeasedSamples::step_begins(std::size_t samples, std::size_t left) {
   step_ = {samples, job()->node().now()};
+  options_.step_size = options_.sizes_change ? samples : options_.step_size;
   if (left <= options_.step_size && !asked_) {
     ask(order_->epoch);
   }

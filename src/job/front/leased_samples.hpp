@@ -24,6 +24,7 @@ class LeasedSamples final : public SampleSource {
   struct Options {
     ProgramNode::SharedDataset dataset;
     std::uint64_t step_size = 0;
+    bool sizes_change = false;  ///< later steps have other sizes
   };
   /// `whole`: one part, the whole dataset, which is the same for every worker.
   LeasedSamples(std::weak_ptr<LoopJob::Member> job, Partition whole, Options options)

@@ -153,12 +153,6 @@ void LoopJob::Member::meet_on_this_host(const Launch& launcher, ProgramLaunch& l
   launch.key = place.token;
 }
 
-TrainConfig LoopJob::Member::config(std::uint32_t batch_size) const {
-  GivenOptions options = given_;
-  options["batch-size"] = std::to_string(batch_size);
-  return loop_config(options, size());
-}
-
 GivenOptions LoopJob::Member::given_with(const std::string& scheme,
                                          const GivenOptions& options) const {
   const GivenOptions own = given_in(scheme, options);
@@ -252,7 +246,12 @@ bool LoopJob::is_alone() const {
 LoopScheme LoopJob::scheme_of(const std::string& scheme,
                               const std::map<std::string, std::string>& options) const {
   GivenOptions given = member_->given_with(scheme, options);
-  const TrainConfig config = loop_config(given, size());
+  GivenOptions with_batch = given;
+  const auto sizes = member_->sizes();
+  if (sizes && sizes->division == Division::by_speed) {
+    set_batch(with_batch, sizes->batch_size, sizes->division);
+  }
+  const TrainConfig config = loop_config(with_batch, size());
   return {.name = scheme_named(config.scheme).name,
           .traits = traits_of(config),
           .options = std::move(given)};
@@ -262,25 +261,27 @@ void LoopJob::expect_untrained() const {
   member_->expect_untrained();
 }
 
-LoopShare LoopJob::share(std::size_t samples, std::size_t batch_size) {
+LoopShare LoopJob::share(std::size_t samples, std::size_t batch_size, Division division) {
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
-  if (batch_size / size() > most) {
+  const std::uint64_t parts = division == Division::equal ? size() : 1;
+  if (batch_size / parts > most) {
     throw ConfigError(
         fmt::format("a worker takes at most {} samples in a step, found a batch of {} for {}; "
                     "choose a smaller one",
-                    most, batch_size, size()));
+                    most, batch_size, parts));
   }
   if (samples > most) {
     throw ConfigError(fmt::format(
         "a dataset has at most {} samples, found {}; divide it into several", most, samples));
   }
-  if (batch_size == 0 || batch_size % size() != 0) {
+  if (batch_size == 0 || batch_size % parts != 0) {
     throw ConfigError(fmt::format(
         "a batch of {} samples does not divide into {} equal parts, one for each worker; choose {}",
         batch_size, size(), (batch_size / size() + 1) * size()));
   }
   const Member::Use use(*member_);
-  return LoopShare(member_->share(samples, static_cast<std::uint32_t>(batch_size / size())));
+  return LoopShare(
+      member_->share(samples, static_cast<std::uint32_t>(batch_size / parts), division));
 }
 
 }  // namespace syncopate

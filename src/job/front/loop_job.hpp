@@ -10,6 +10,7 @@
 
 #include "base/errors.hpp"
 #include "base/time.hpp"
+#include "job/launch/loop_config.hpp"
 #include "scheme/scheme_spec.hpp"
 
 /// A job whose workers train by loops of their own programs: what stands behind `syncopate.h`.
@@ -54,7 +55,7 @@ class LoopShare {
   class Order;
   explicit LoopShare(std::shared_ptr<Order> order);
 
-  /// Samples of a step of this worker.
+  /// Samples of the next step of this worker.
   std::size_t step_size() const;
   /// The indices of the next step, in order; empty at the end of an epoch. The call after that
   /// begins the next epoch.
@@ -117,7 +118,7 @@ class LoopJob {
 
   /// This worker's share of a dataset of `samples` samples, in steps of which all workers together
   /// take `batch_size` samples. Training counts epochs and weighs steps by these sizes.
-  LoopShare share(std::size_t samples, std::size_t batch_size);
+  LoopShare share(std::size_t samples, std::size_t batch_size, Division division);
 
   /// The scheme that a training with these options has, together with those of `InitOptions` and
   /// of the command line. Errors: ConfigError.

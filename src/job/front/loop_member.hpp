@@ -13,6 +13,7 @@
 #include "job/front/loop_job.hpp"
 #include "job/front/sample_source.hpp"
 #include "job/launch/known_coordinator.hpp"
+#include "job/launch/loop_config.hpp"
 #include "job/launch/program_environment.hpp"
 #include "job/program/host_thread.hpp"
 #include "job/program/program_node.hpp"
@@ -33,8 +34,9 @@ void abandon(Pointer pointer) {
 /// The sizes of a worker's share of a dataset.
 struct ShareSizes {
   std::uint64_t samples = 0;     ///< in the dataset
-  std::uint32_t batch_size = 0;  ///< of this worker: of one or more steps
-  std::uint32_t step_size = 0;
+  std::uint32_t batch_size = 0;  ///< of this worker: of one or more steps; by speed: of all
+  std::uint32_t step_size = 0;   ///< by speed: before the first step
+  Division division = Division::equal;
 };
 
 /// This process's side of a job of programs.
@@ -54,10 +56,17 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
   const GivenOptions& given() const { return given_; }
   /// These options of a training, together with those of `given`. Errors: ConfigError.
   GivenOptions given_with(const std::string& scheme, const GivenOptions& options) const;
-  std::shared_ptr<LoopShare::Order> share(std::uint64_t samples, std::uint32_t batch_size);
+  /// `batch_size`: of this worker; by speed: of all workers together. Errors: ConfigError.
+  std::shared_ptr<LoopShare::Order> share(std::uint64_t samples, std::uint32_t batch_size,
+                                          Division division);
   /// Of the first share that is in use: later ones may be those of tests. Where none is, those of
   /// the last one; empty before the first.
   std::optional<ShareSizes> sizes() const;
+
+  /// The samples that the training wants in this worker's next step; 0: none has begun. From any
+  /// thread.
+  std::uint32_t next_samples() const { return *next_samples_; }
+  void want_samples(std::uint32_t samples) { *next_samples_ = samples; }
 
   /// Errors: ConfigError, at the second call.
   void begin_training();
@@ -95,7 +104,6 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
   bool has_left() const { return left_; }
 
  private:
-  TrainConfig config(std::uint32_t batch_size) const;
   std::unique_ptr<SampleSource> source(const JobPlan& plan, const ShareSizes& sizes);
   ProgramLaunch launch_by(const Launch& launcher);
   void meet_between_hosts(const KnownCoordinator& known, ProgramLaunch& launch);
@@ -109,6 +117,8 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
     ShareSizes sizes;
   };
   std::vector<Share> shares_;  ///< of all calls of `share`
+  using NextSamples = std::atomic<std::uint32_t>;
+  const std::shared_ptr<NextSamples> next_samples_ = std::make_shared<NextSamples>(0);
   std::atomic<bool> trained_ = false;
   std::atomic<std::thread::id> in_use_by_{};  ///< none: no thread
   std::atomic<int> groups_ = 0;               ///< open ones
@@ -121,10 +131,14 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
 /// The order of one worker's samples, epoch by epoch.
 class LoopShare::Order {
  public:
-  Order(std::unique_ptr<SampleSource> source, std::size_t step_size)
-      : source_(std::move(source)), step_size_(step_size) {}
+  /// The samples of the next step; 0: `step_size`.
+  using NextSamples = std::shared_ptr<const std::atomic<std::uint32_t>>;
 
-  std::size_t step_size() const { return step_size_; }
+  /// `next_samples`: null if all steps have `step_size` samples.
+  Order(std::unique_ptr<SampleSource> source, std::size_t step_size, NextSamples next_samples)
+      : source_(std::move(source)), step_size_(step_size), next_samples_(std::move(next_samples)) {}
+
+  std::size_t step_size() const;
   std::vector<std::size_t> next();
   void next_epoch();
   void resume(std::size_t epoch, std::size_t step);
@@ -135,9 +149,11 @@ class LoopShare::Order {
  private:
   std::optional<Length> length_of(std::size_t epoch) const;
   void expect_place(std::size_t epoch, std::size_t step) const;
+  std::vector<std::size_t> take(std::size_t samples);
 
   std::unique_ptr<SampleSource> source_;
   std::size_t step_size_;
+  NextSamples next_samples_;
   std::size_t epoch_ = 0;
   std::size_t step_ = 0;                 ///< taken in this epoch
   std::span<const std::uint32_t> left_;  ///< samples of the source that no step has taken

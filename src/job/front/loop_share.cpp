@@ -20,13 +20,27 @@ constexpr std::size_t last_epoch = std::numeric_limits<std::uint32_t>::max();
 }  // namespace
 
 std::shared_ptr<LoopShare::Order> LoopJob::Member::share(std::uint64_t samples,
-                                                         std::uint32_t batch_size) {
-  const JobPlan plan(config(batch_size));
-  const std::uint32_t own = plan.batch_sizes()[rank()];
+                                                         std::uint32_t batch_size,
+                                                         Division division) {
+  GivenOptions options = given_;
+  set_batch(options, batch_size, division);
+  const JobPlan plan(loop_config(options, size()));
+  const SchemeTraits traits = traits_of(plan.config());
+  const bool follows_speeds =
+      division == Division::by_speed && size() > 1 && (traits.balances || traits.divides_batches);
+  const std::uint32_t own = follows_speeds ? batch_size / size() : plan.batch_sizes()[rank()];
   const ShareSizes sizes{.samples = samples,
                          .batch_size = batch_size,
-                         .step_size = is_alone() ? own : samples_of_loop_step(plan.config(), own)};
-  auto order = std::make_shared<LoopShare::Order>(source(plan, sizes), sizes.step_size);
+                         .step_size = is_alone() ? own : samples_of_loop_step(plan.config(), own),
+                         .division = division};
+  if (follows_speeds && data_order_in(given_, plan.config()) == DataOrder::fixed) {
+    throw ConfigError(
+        "the steps of a global batch follow the speeds of the devices, and a fixed data order has "
+        "steps of fixed sizes: leave out --data-order fixed, or pass batch_size");
+  }
+  auto order = std::make_shared<LoopShare::Order>(
+      source(plan, sizes), sizes.step_size,
+      follows_speeds ? next_samples_ : std::shared_ptr<NextSamples>());
   shares_.push_back({.order = order, .sizes = sizes});
   return order;
 }
@@ -51,7 +65,8 @@ std::unique_ptr<SampleSource> LoopJob::Member::source(const JobPlan& plan,
   return std::make_unique<LeasedSamples>(
       weak_from_this(), std::move(whole),
       LeasedSamples::Options{.dataset = {.number = number, .samples = sizes.samples},
-                             .step_size = sizes.step_size});
+                             .step_size = sizes.step_size,
+                             .sizes_change = sizes.division == Division::by_speed});
 }
 
 LoopShare::LoopShare(std::shared_ptr<Order> order) : order_(std::move(order)) {}
@@ -113,6 +128,30 @@ bool FixedSamples::restart(Epoch epoch) {
   return true;
 }
 
+std::size_t LoopShare::Order::step_size() const {
+  const std::size_t wanted = next_samples_ ? next_samples_->load() : 0;
+  return wanted > 0 ? wanted : step_size_;
+}
+
+/// Those of the run under way; where sizes change, a step goes on with the next run.
+std::vector<std::size_t> LoopShare::Order::take(std::size_t samples) {
+  std::vector<std::size_t> taken;
+  const auto take_left = [&] {
+    const auto more = left_.first(std::min(samples - taken.size(), left_.size()));
+    taken.insert(taken.end(), more.begin(), more.end());
+    left_ = left_.subspan(more.size());
+  };
+  take_left();
+  while (next_samples_ && taken.size() < samples) {
+    left_ = source_->next({epoch_});
+    if (left_.empty()) {
+      break;
+    }
+    take_left();
+  }
+  return taken;
+}
+
 std::vector<std::size_t> LoopShare::Order::next() {
   source_->step_ended();
   resumed_ = false;
@@ -126,11 +165,10 @@ std::vector<std::size_t> LoopShare::Order::next() {
     ended_ = true;
     return {};
   }
-  const auto samples = left_.first(std::min(step_size_, left_.size()));
-  left_ = left_.subspan(samples.size());
+  std::vector<std::size_t> samples = take(step_size());
   ++step_;
   source_->step_begins(samples.size(), left_.size());
-  return {samples.begin(), samples.end()};
+  return samples;
 }
 
 LoopShare::Length LoopShare::Order::length() const {

@@ -42,6 +42,11 @@ GivenOptions with_optimizer(GivenOptions options, const LoopOptimizer& optimizer
 
 /// The sizes of this worker's steps. Errors: ConfigError, where nothing says them.
 ShareSizes sizes_of(const LoopJob::Member& job, const LoopTraining::Options& options) {
+  if (options.batch_size && job.sizes() && job.sizes()->division == Division::by_speed) {
+    throw ConfigError(
+        "the steps of a global batch have the sizes that the job decides: leave out the "
+        "optimizer's option batch_size, or pass batch_size in place of global_batch");
+  }
   if (options.batch_size) {
     const std::uint64_t samples = job.sizes() ? job.sizes()->samples : 0;
     const std::uint32_t own = *options.batch_size;
@@ -88,7 +93,7 @@ bool has_steps_of_all(const TrainConfig& config) {
 LoopDefinition definition_of(const LoopJob::Member& job, ProgramReplica& replica,
                              const LoopTraining::Options& options, const ShareSizes& sizes) {
   GivenOptions given = job.given_with(options.scheme, options.options);
-  given["batch-size"] = std::to_string(sizes.batch_size);
+  set_batch(given, sizes.batch_size, sizes.division);
   return {.options = with_optimizer(std::move(given), options.optimizer),
           .model = {.parameters = replica.view(ReplicaVector::params).size(),
                     .buffers = replica.view(ReplicaVector::buffers).size(),
@@ -133,6 +138,7 @@ LoopTraining::LoopTraining(const LoopJob& job, std::unique_ptr<ProgramReplica> r
                              .training = training,
                              .rank = Rank{job_->rank()},
                              .loop = {.waits = job_->waits(), .on_round = options.on_round}});
+  job_->want_samples(worker_->next_samples());
 }
 
 LoopTraining::~LoopTraining() {
@@ -192,6 +198,11 @@ void LoopTraining::take_replica() {
   worker_->take_replica();
 }
 
+std::uint32_t LoopTraining::next_samples() const {
+  const std::uint32_t wanted = worker_->next_samples();
+  return wanted > 0 ? wanted : sizes_.step_size;
+}
+
 void LoopTraining::align(const std::string& place) {
   const LoopJob::Member::Use use(*job_);
   expect_unfinished();
@@ -249,6 +260,7 @@ void LoopTraining::expect_unfinished() const {
 void LoopTraining::take(std::uint32_t samples) {
   pass_.reset();
   worker_->step(samples, settings_, gradients_);
+  job_->want_samples(worker_->next_samples());
 }
 
 }  // namespace syncopate

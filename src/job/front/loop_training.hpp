@@ -61,6 +61,10 @@ class LoopTraining {
   /// Samples of a usual step.
   std::uint32_t batch_size() const { return sizes_.step_size; }
 
+  /// Samples that the scheme wants in the next step: those of a usual one, unless it follows the
+  /// speeds of the devices.
+  std::uint32_t next_samples() const;
+
   /// The backward pass of a step of `samples` samples begins. At most once a step, and not
   /// necessarily. Errors: those of `step`.
   void begin_pass(std::uint32_t samples);

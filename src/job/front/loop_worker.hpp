@@ -31,6 +31,8 @@ class LoopWorker {
   /// The same for a worker by itself whose program has looked at the gradient. Errors: ConfigError
   /// in a job of others.
   virtual void step_alone(std::uint32_t samples, bool finite) = 0;
+  /// The samples that the scheme wants in the next step; 0: as many as in any other.
+  virtual std::uint32_t next_samples() const { return 0; }
   /// Between two steps: as `WorkerSession::align`.
   virtual void align(const std::string& place) = 0;
   /// Between two steps: the programs of all workers have given their replicas the same values.

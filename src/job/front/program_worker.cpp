@@ -124,8 +124,9 @@ void ProgramWorker::start_next_step() {
     leave();
     expect_running();
   }
-  session_->begin();
-  session_->compute(worker_.plan.batch_sizes()[worker_.rank.value]);
+  const std::uint32_t wanted = session_->begin();
+  next_samples_ = wanted > 0 ? wanted : worker_.plan.batch_sizes()[worker_.rank.value];
+  session_->compute(next_samples_);
 }
 
 void ProgramWorker::receive_gradient(std::uint32_t samples) {

@@ -44,6 +44,7 @@ class ProgramWorker final : public LoopWorker {
   void step(std::uint32_t samples, const StepSettings& settings,
             const GradientSet& gradients) override;
   void step_alone(std::uint32_t samples, bool finite) override;
+  std::uint32_t next_samples() const override { return next_samples_; }
   void align(const std::string& place) override;
   void take_replica() override;
   void finish() override;
@@ -67,6 +68,7 @@ class ProgramWorker final : public LoopWorker {
 
   std::optional<ReportedGradient> gradient_;  ///< of the pass that has begun, if a sink takes it
   bool has_begun_ = false;                    ///< the pass of the step
+  std::uint32_t next_samples_ = 0;            ///< of the step, as the scheme wants it
   bool ended_ = false;
   std::exception_ptr failure_;  ///< that has ended this worker
   std::string stopped_by_;      ///< why the coordinator has stopped the training, if it has

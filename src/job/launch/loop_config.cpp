@@ -20,11 +20,13 @@ constexpr auto kept_names = std::to_array<std::string_view>(
      "compress-remote", "servers", "trace", "run-dir", "wait-limit", "on-nan", "schedule",
      "schedule-step", "schedule-factor", "warm-up"});
 
-/// Batches whose sizes follow the speeds would have to come from the job.
-constexpr std::string_view of_own_batches = "balance";
+/// The program says them with its dataset (`set_batch`).
+constexpr std::string_view batch_name = "batch-size";
+constexpr std::string_view global_batch_name = "global-batch";
+constexpr std::string_view balance_name = "balance";
 
 bool is_loop_field(const Field& field) {
-  return field.of_scheme ? field.name != of_own_batches
+  return field.of_scheme ? field.name != balance_name
                          : std::ranges::find(kept_names, field.name) != kept_names.end();
 }
 
@@ -56,6 +58,12 @@ void expect_loop_option(const std::string& name) {
   }
   if (std::ranges::find(names, name) != names.end()) {
     return;
+  }
+  if (name == global_batch_name || name == balance_name) {
+    throw ConfigError(
+        fmt::format("--{} is an option of `syncopate train`: a program passes global_batch to "
+                    "partition_dataset, and its steps follow the speeds of the devices",
+                    name));
   }
   if (find_field(name) != nullptr) {
     throw ConfigError(fmt::format(
@@ -139,6 +147,19 @@ GivenOptions merged_options(const OptionSource& first, const OptionSource& later
     }
   }
   return merged;
+}
+
+void set_batch(GivenOptions& options, std::uint32_t samples, Division division) {
+  const bool by_speed = division == Division::by_speed;
+  options[std::string(by_speed ? global_batch_name : batch_name)] = std::to_string(samples);
+  const auto scheme = options.find("scheme");
+  const SchemeSpec& spec =
+      scheme_named(scheme == options.end() ? TrainConfig().scheme : scheme->second);
+  const bool balances = std::ranges::any_of(
+      spec.options, [](const OptionSpec& option) { return option.name == balance_name; });
+  if (by_speed && balances) {
+    options[std::string(balance_name)] = "true";
+  }
 }
 
 TrainConfig loop_config(const GivenOptions& options, std::uint32_t workers) {

@@ -53,6 +53,16 @@ struct OptionSource {
 /// `check_loop_options` for the later ones.
 GivenOptions merged_options(const OptionSource& first, const OptionSource& later);
 
+/// How the workers of programs divide the samples of a step of all.
+enum class Division {
+  equal,     ///< each takes as many
+  by_speed,  ///< as many as its device can, as far as the scheme follows speeds (`--global-batch`)
+};
+
+/// Sets the samples of a step: of each worker, or, by speed, of all together, for the scheme among
+/// the options.
+void set_batch(GivenOptions& options, std::uint32_t samples, Division division);
+
 /// The configuration of a job of programs. `options` also has the batch size, the optimizer and its
 /// hyperparameters, which follow from the program itself. The job has neither an evaluator nor
 /// checkpoints nor an end of its own, and its servers share the coordinator's process. Errors:

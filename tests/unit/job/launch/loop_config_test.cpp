@@ -50,6 +50,29 @@ TEST(LoopOptionsTest, RefuseWhatTheProgramDecides) {
               HasSubstr("--data-order: expected one of auto, fixed, leased"));
 }
 
+TEST(LoopOptionsTest, NameTheArgumentForABatchByTheSpeedsOfDevices) {
+  for (const char* const name : {"balance", "global-batch"}) {
+    EXPECT_THAT(refusal([&] {
+                  check_loop_options({{name, "64"}});
+                }),
+                HasSubstr("a program passes global_batch to partition_dataset"));
+  }
+}
+
+TEST(LoopOptionsTest, SayHowABatchIsDivided) {
+  const auto with_batch = [](GivenOptions options, Division division) {
+    set_batch(options, 48, division);
+    return options;
+  };
+  EXPECT_EQ(with_batch({{"scheme", "esync"}}, Division::equal),
+            (GivenOptions{{"scheme", "esync"}, {"batch-size", "48"}}));
+  EXPECT_EQ(with_batch({{"scheme", "esync"}}, Division::by_speed),
+            (GivenOptions{{"scheme", "esync"}, {"global-batch", "48"}}));
+  EXPECT_EQ(with_batch({}, Division::by_speed),
+            (GivenOptions{{"global-batch", "48"}, {"balance", "true"}}))
+      << "ssgd, the usual scheme, follows speeds by this option";
+}
+
 TEST(LoopOptionsTest, MayBeGivenTwiceButNotDifferently) {
   const GivenOptions line{{"scheme", "local-sgd"}, {"local-steps", "4"}};
   EXPECT_EQ(merged(line, {{"scheme", "local-sgd"}, {"seed", "2"}}),

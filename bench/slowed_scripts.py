@@ -1,0 +1,182 @@
+#!/usr/bin/python3
+"""Two workers of one script train LeNet-5 on Fashion-MNIST until the loss is low; the second one has a part of a processor
+core (a cgroup's quota). Worker 0 prints a line of JSON: the seconds of training until its model had the loss `--target` on
+2,000 test images, or null.
+
+    slowed_scripts.py ddp | accelerate                       one of two processes, whose rank is in the environment
+    syncopate run -n 2 -- slowed_scripts.py batch | global   by five calls: as many samples on each, or divided by speed
+"""
+import argparse
+import collections
+import gzip
+import json
+import os
+import pathlib
+import time
+
+import torch
+from torch import distributed
+from torch.nn import functional
+
+from torch_local import NETWORKS
+
+FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
+LOCAL_STEPS = 8  # of Accelerate's LocalSGD: as in its example
+SNAPSHOT_SECONDS = 0.1
+RECENT = 40  # batches, by whose mean loss worker 0 decides to end
+
+
+def images_of(part):
+    with gzip.open(FASHION / f"{part}-images-idx3-ubyte.gz") as file:
+        pixels = torch.frombuffer(bytearray(file.read()), dtype=torch.uint8, offset=16).view(-1, 1, 28, 28)
+    with gzip.open(FASHION / f"{part}-labels-idx1-ubyte.gz") as file:
+        labels = torch.frombuffer(bytearray(file.read()), dtype=torch.uint8, offset=8)
+    return (pixels.float() / 255 - 0.286) / 0.353, labels.long()
+
+
+def slow_down(ratio):
+    """Gives this process 1 / ratio of a core from now on."""
+    group = pathlib.Path(os.environ["SLOWED_CGROUP"])
+    period = 10_000
+    (group / "cpu.cfs_period_us").write_text(str(period))
+    (group / "cpu.cfs_quota_us").write_text(str(period // ratio))
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+
+
+class Progress:
+    """The training of a worker: its clock, and on worker 0 copies of the model."""
+
+    def __init__(self, options, rank, network):
+        self.options, self.rank, self.network = options, rank, network
+        self.snapshots, self.losses = [], collections.deque(maxlen=RECENT)
+        self.begun = time.perf_counter()
+
+    def took_step(self, loss):
+        elapsed = time.perf_counter() - self.begun
+        self.losses.append(loss.item())
+        if self.rank == 0 and elapsed >= SNAPSHOT_SECONDS * (len(self.snapshots) + 1):
+            self.snapshots.append((elapsed, {name: value.clone() for name, value in self.network.state_dict().items()}))
+
+    def goes_on(self):
+        """True until the loss has been below the target for some time, or the time is over."""
+        mean = sum(self.losses) / len(self.losses)
+        is_low = len(self.losses) == RECENT and mean < 0.93 * self.options.target
+        return not is_low and time.perf_counter() - self.begun < self.options.seconds
+
+    def report(self):
+        if self.rank != 0:
+            return
+        points, labels = (values[:2000] for values in images_of("t10k"))
+        reached = None
+        for elapsed, state in self.snapshots:
+            self.network.load_state_dict(state)
+            with torch.no_grad():
+                loss = functional.cross_entropy(self.network(points), labels).item()
+            if loss <= self.options.target:
+                reached = elapsed
+                break
+        print(json.dumps({"seconds": reached, "trained": time.perf_counter() - self.begun}), flush=True)
+
+
+def ready(options, rank):
+    """Returns the network, its optimizer and the training set."""
+    torch.set_num_threads(1)
+    torch.manual_seed(options.seed)
+    network = NETWORKS["lenet5"](1, 28, 10)
+    sgd = torch.optim.SGD(network.parameters(), lr=options.rate, momentum=0.9)
+    dataset = images_of("train")
+    if rank == 1 and options.ratio > 1:
+        slow_down(options.ratio)
+    return network, sgd, dataset
+
+
+def batches(dataset, size, seed):
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        order = torch.randperm(len(dataset[0]), generator=generator)
+        for indices in order.split(size):
+            yield dataset[0][indices], dataset[1][indices]
+
+
+def peer(options):
+    """Each worker has half of the batch. Worker 0 decides at every tenth step whether training goes on."""
+    rank = int(os.environ["RANK"])
+    network, sgd, dataset = ready(options, rank)
+    half = [values[rank::2] for values in dataset]
+    if options.way == "ddp":
+        distributed.init_process_group("gloo")
+        wrapped, step = torch.nn.parallel.DistributedDataParallel(network), sgd.step
+    else:
+        from accelerate import Accelerator
+        from accelerate.local_sgd import LocalSGD
+
+        accelerator = Accelerator(cpu=True)
+        wrapped, sgd = accelerator.prepare(network, sgd)
+        local = LocalSGD(accelerator=accelerator, model=wrapped, local_sgd_steps=LOCAL_STEPS, enabled=True)
+        local.__enter__()
+
+        def step():
+            sgd.step()
+            local.step()
+
+    goes_on, steps = torch.ones(1), 0
+    distributed.barrier()
+    progress = Progress(options, rank, network)
+    for points, labels in batches(half, options.batch // 2, options.seed + rank):
+        sgd.zero_grad()
+        loss = functional.cross_entropy(wrapped(points), labels)
+        loss.backward()
+        step()
+        progress.took_step(loss)
+        steps += 1
+        if steps % 10 == 0:
+            goes_on.fill_(progress.goes_on())
+            distributed.broadcast(goes_on, 0)
+            if not goes_on.item():
+                break
+    progress.report()
+    os._exit(0)  # the destruction of Gloo's groups sometimes hangs
+
+
+def five_calls(options):
+    import syncopate_torch as syncopate
+
+    job = syncopate.init()
+    network, sgd, dataset = ready(options, job.rank)
+    size = {"batch_size" if options.way == "batch" else "global_batch": options.batch}
+    data = job.partition_dataset(torch.utils.data.TensorDataset(torch.arange(len(dataset[0]))), **size)
+    job.broadcast_parameters(network)
+    optimizer = job.DistributedOptimizer(sgd, network)
+    ended = pathlib.Path(os.environ["SLOWED_ENDED"])
+    progress = Progress(options, job.rank, network)
+    goes_on = True
+    while goes_on:
+        for [indices] in data:
+            optimizer.zero_grad()
+            loss = functional.cross_entropy(network(dataset[0][indices]), dataset[1][indices])
+            loss.backward()
+            optimizer.step()
+            progress.took_step(loss)
+            goes_on = progress.goes_on() if job.rank == 0 else not ended.exists()
+            if not goes_on:
+                ended.touch()
+                break
+    optimizer.finish()
+    progress.report()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("way", choices=("ddp", "accelerate", "batch", "global"))
+    parser.add_argument("--ratio", type=int, default=1, help="worker 1 has 1 / RATIO of a core")
+    parser.add_argument("--batch", type=int, default=64, help="samples of both workers in a step")
+    parser.add_argument("--rate", type=float, default=0.02)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--target", type=float, default=0.5)
+    parser.add_argument("--seconds", type=float, default=40, help="the longest time of training")
+    options = parser.parse_args()
+    (peer if options.way in ("ddp", "accelerate") else five_calls)(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Training scripts for by_speed_test.py: by_speed_scripts.py NAME [ARGUMENT...]. Each prints what the test checks."""
+import torch
+import syncopate_torch as syncopate
+from torch.utils.data import DataLoader, TensorDataset
+
+from calls import run_calls, say
+
+SAMPLES, GLOBAL_BATCH, EPOCHS, RATE = 1500, 40, 3, 0.05
+
+
+def problem():
+    torch.manual_seed(5)
+    points = torch.randn(SAMPLES, 6)
+    return points, points @ torch.randn(6, 1) + torch.randn(SAMPLES, 1), torch.nn.Linear(6, 1)
+
+
+def parameters_of(module):
+    return [value for parameter in module.parameters() for value in parameter.detach().flatten().tolist()]
+
+
+def loader_of(job, kind, dataset):
+    """kind: `usual`; `ahead`: a process prepares batches; `own`: the script's own loader over the job's batches."""
+    if kind == "own":
+        return DataLoader(dataset, batch_sampler=job.batch_sampler(dataset, global_batch=GLOBAL_BATCH))
+    return job.partition_dataset(dataset, global_batch=GLOBAL_BATCH, num_workers=int(kind == "ahead"))
+
+
+def trains(scheme, kind):
+    """Prints the indices of each batch of this worker, and the model after all epochs."""
+    points, values, module = problem()
+    job = syncopate.init(scheme)
+    loader = loader_of(job, kind, TensorDataset(points, values, torch.arange(SAMPLES)))
+    steps = []
+    with job.DistributedOptimizer(torch.optim.SGD(module.parameters(), lr=RATE), module) as optimizer:
+        together = optimizer.scheme.in_lockstep
+        for epoch in range(EPOCHS):
+            for x, y, indices in loader:
+                optimizer.zero_grad()
+                torch.nn.functional.mse_loss(module(x), y).backward()
+                optimizer.step(weight=len(x) if kind == "own" else None)
+                steps.append([epoch, indices.tolist()])
+    say(rank=job.rank, steps=steps, parameters=parameters_of(module), together=together)
+
+
+def refused(kind):
+    """Prints why a job does not divide a batch by speed."""
+    points, values, module = problem()
+    job = syncopate.init("ssgd", options={"data-order": "fixed"} if kind == "fixed" else {})
+    dataset, reason = TensorDataset(points, values), None
+    try:
+        if kind in ("none", "both"):
+            job.partition_dataset(dataset, **({} if kind == "none" else {"batch_size": 40, "global_batch": 40}))
+        loader = loader_of(job, "own", dataset)
+        size = 20 if kind == "size" else None
+        with job.DistributedOptimizer(torch.optim.SGD(module.parameters(), lr=RATE), module, batch_size=size) as optimizer:
+            for x, y in loader:
+                torch.nn.functional.mse_loss(module(x), y).backward()
+                optimizer.step()
+    except syncopate.ConfigError as error:
+        reason = str(error)
+    say(rank=job.rank, reason=reason)
+
+
+if __name__ == "__main__":
+    run_calls({"trains": trains, "refused": refused})
