@@ -130,10 +130,22 @@ std::uint32_t RoundPlan::period_of(const DeviceSpeed& device, std::uint32_t curr
 
 void RoundPlan::plan(std::span<const DeviceSpeed> devices, TimePoint now) {
   if (!options_.round_time) {
+    begin_with_synchronization();
     const Duration wanted = wanted_round_time(devices);
     round_time_ = round_time_ ? smoothed_round_time(*round_time_, wanted) : wanted;
   }
   end_ = base_.value_or(now) + *round_time_;
+}
+
+/// Rounds begin with the length of a step, which over a slow link is far less than that of a
+/// synchronization: they would have doubled many times, each one held up by the synchronization
+/// before. None is shorter than what goes on meanwhile.
+void RoundPlan::begin_with_synchronization() {
+  const bool first = round_time_ && synchronizations_.known() && !knew_synchronization_;
+  if (first && options_.overlap) {
+    round_time_ = std::max(*round_time_, synchronization_time());
+  }
+  knew_synchronization_ |= synchronizations_.known();
 }
 
 void RoundPlan::open_next(TimePoint now) {

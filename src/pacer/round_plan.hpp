@@ -120,11 +120,14 @@ class RoundPlan {
   void load(const PaceEstimate::State& synchronizations, Duration round_time);
 
  private:
+  void begin_with_synchronization();
+
   Options options_;
   PaceEstimate synchronizations_;  ///< one counts as a step of one sample
   std::optional<std::uint64_t>
       stalled_;                         ///< the round in which the last outlier was first reported
   std::optional<Duration> round_time_;  ///< T
+  bool knew_synchronization_ = false;   ///< T has been planned with q
   std::optional<TimePoint> base_;       ///< max(F_{r−1}, last entry into synchronization r−1)
   std::optional<TimePoint> end_;        ///< F_r
 };

@@ -157,6 +157,23 @@ TEST(RoundTime, ProbesWithASixteenth) {
   EXPECT_EQ(probe_samples(1), 1);
 }
 
+TEST(RoundPlan, BeginsWithRoundsNoShorterThanTheFirstSynchronization) {
+  const std::vector<DeviceSpeed> devices{{.sample_seconds = 0.01, .batch_size = 64}};
+  for (const bool overlap : {true, false}) {
+    RoundPlan plan({.overlap = overlap});
+    const auto next_round_time = [&] {
+      plan.plan(devices, TimePoint());
+      plan.open_next(TimePoint());
+      return *plan.round_time();
+    };
+    EXPECT_EQ(next_round_time(), 640ms) << "a step";
+    plan.observe_synchronization(1, 7s);
+    EXPECT_EQ(next_round_time(), overlap ? 14s : 1280ms) << "twice 7 s, which go on meanwhile";
+    plan.observe_synchronization(2, 7s);
+    EXPECT_EQ(next_round_time(), overlap ? 28s : 2560ms);
+  }
+}
+
 TEST(RoundPlan, TakesOneStallThatAllWorkersReportForOneOutlier) {
   RoundPlan plan({});
   for (const std::uint64_t round : {2, 2, 2, 3, 3, 3}) plan.observe_synchronization(round, 10ms);
