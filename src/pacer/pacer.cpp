@@ -224,6 +224,7 @@ void Pacer::record(Worker& worker, const StepReport& report) {
     samples_to_do_ = report.samples_to_do;
   }
   ends_ |= report.ends;
+  worker.waits = report.waits;
   worker.steps = report.steps;
   worker.samples += report.samples;
   worker.step_began = now_;
@@ -277,6 +278,12 @@ bool Pacer::is_at_the_end() const {
     samples += worker.present ? worker.samples : 0;
   }
   return ends_ || (samples_to_do_ > 0 && samples >= samples_to_do_);
+}
+
+/// Nobody has samples for the rest of the round, which may be long.
+bool Pacer::all_wait() const {
+  return std::ranges::all_of(workers_,
+                             [](const Worker& worker) { return worker.waits || !worker.present; });
 }
 
 void Pacer::open_next_round() {
@@ -403,6 +410,9 @@ std::optional<PaceReason> Pacer::reason_by_paper(const Worker& worker) const {
 std::optional<PaceReason> Pacer::reason_by_time(const Worker& worker) const {
   if (is_at_the_end()) {
     return PaceReason::job_ends;
+  }
+  if (all_wait()) {
+    return PaceReason::all_wait;
   }
   const TimePoint end = expected_end(worker);
   const Duration step = step_time(worker);

@@ -134,6 +134,7 @@ class Pacer {
     TimePoint step_began{};
     PaceEstimate estimate{};
     std::optional<PaceReason> reason{};
+    bool waits = false;  ///< for all others, without samples
   };
 
   Worker new_worker(std::uint32_t batch_size) const;
@@ -155,6 +156,7 @@ class Pacer {
   std::uint32_t rounds_of_next_step(const Worker& worker) const;
   bool is_open_to(const Worker& worker) const;
   std::optional<PaceReason> reason_to_synchronize(const Worker& worker) const;
+  bool all_wait() const;
   std::optional<PaceReason> reason_by_paper(const Worker& worker) const;
   std::optional<PaceReason> reason_by_time(const Worker& worker) const;
 

@@ -12,6 +12,7 @@ std::string_view words_for(PaceReason reason) {
     case PaceReason::with_the_slowest: return "with the slowest";
     case PaceReason::no_time_for_another: return "no time for another step";
     case PaceReason::job_ends: return "the job ends";
+    case PaceReason::all_wait: return "all workers wait";
     case PaceReason::resized: return "resized";
   }
   return "unknown";

@@ -31,6 +31,8 @@ struct StepReport {
   /// The samples of all workers, from the start of this run; 0: the job does not end by samples.
   std::uint64_t samples_to_do = 0;
   bool ends = false;  ///< the worker wants the job to end, such as at a limit of time
+  /// The worker has no samples: it waits for all others at a place of its program.
+  bool waits = false;
 };
 
 /// The reason of a decision of the pacer.
@@ -40,6 +42,7 @@ enum class PaceReason {
   with_the_slowest,     ///< the slowest has entered the synchronization
   no_time_for_another,  ///< another step would not end in time for the synchronization
   job_ends,             ///< the samples of the job are done, or a worker wants it to end
+  all_wait,             ///< every worker waits for the others, without samples
   resized,              ///< the steps change their size; nothing is decided about synchronizing
 };
 

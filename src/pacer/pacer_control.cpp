@@ -22,7 +22,8 @@ StepReport from_wire(const wire::Stepped& stepped) {
           .period = std::max(1U, stepped.period()),
           .communicated = from_seconds(stepped.communicated_seconds()),
           .samples_to_do = stepped.samples_to_do(),
-          .ends = stepped.ends()};
+          .ends = stepped.ends(),
+          .waits = stepped.waits()};
 }
 
 }  // namespace
@@ -172,6 +173,7 @@ void PacerLink::report(const StepReport& report) {
   stepped.set_communicated_seconds(to_seconds(report.communicated));
   stepped.set_samples_to_do(report.samples_to_do);
   stepped.set_ends(report.ends);
+  stepped.set_waits(report.waits);
   link_.send(message);
 }
 

@@ -201,7 +201,8 @@ bool PacedSchedule::due_after(const LocalStep& step) {
                  .period = due ? period_ : 1,
                  .communicated = step.communicated,
                  .samples_to_do = samples_to_do_,
-                 .ends = step.ends});
+                 .ends = step.ends,
+                 .waits = step.waits});
   if (due) {
     round_ += period_;
     steps_ = 0;

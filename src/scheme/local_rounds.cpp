@@ -144,7 +144,8 @@ Outcome LocalRounds::after_backward(Replica& replica, const StepFacts& facts) {
                                  .took = facts.took + outcome.spent.update,
                                  .last = facts.last,
                                  .communicated = std::exchange(communicated_, Duration::zero()),
-                                 .ends = facts.requests.stop});
+                                 .ends = facts.requests.stop,
+                                 .waits = static_cast<bool>(facts.requests.place)});
   if (background_.finished() || (due && background_.under_way())) {
     outcome.sync_round = finish_background(replica, outcome.spent);
     outcome.exchanges = {background_.taken()};

@@ -29,6 +29,7 @@ struct LocalStep {
   bool last = false;        ///< as `StepFacts::last`
   Duration communicated{};  ///< of a round that ended since the step before; else zero
   bool ends = false;        ///< this worker requests the end of the job
+  bool waits = false;       ///< it waits for all others, without samples
 };
 
 /// Decides after which local steps a replica synchronizes.

@@ -50,6 +50,7 @@ class Paced {
   Pacer pacer;
   std::uint64_t samples_to_do = 0;
   bool ends = false;
+  bool waits = false;
 
  private:
   Words report(std::uint32_t worker, Duration took, Duration now, bool synchronizes,
@@ -63,7 +64,8 @@ class Paced {
                                    .synchronizes = synchronizes,
                                    .communicated = communicated,
                                    .samples_to_do = samples_to_do,
-                                   .ends = ends},
+                                   .ends = ends,
+                                   .waits = waits},
                                   at(now)));
   }
 };
@@ -322,6 +324,17 @@ TEST(PacerByTime, EndsARoundWhenAWorkerWantsTheJobToEnd) {
   paced.ends = true;
   EXPECT_THAT(paced.step(1, 16s, 17s), ElementsAre("0: round 1 after 3, 64 samples, the job ends",
                                                    "1: round 1 after 3, 64 samples, the job ends"));
+}
+
+TEST(PacerByTime, EndsARoundWhereAllWorkersWait) {
+  Paced paced({.batch_sizes = {64, 64}, .round_time = 1000s});
+  paced.step(0, 1s, 1s);
+  paced.step(1, 1s, 1s);
+  paced.waits = true;
+  EXPECT_THAT(paced.step(0, 0s, 17s), IsEmpty()) << "the other one has samples";
+  EXPECT_THAT(paced.step(1, 0s, 17s),
+              ElementsAre("0: round 1 after 3, 64 samples, all workers wait",
+                          "1: round 1 after 3, 64 samples, all workers wait"));
 }
 
 TEST(PacerByTime, EndsARoundWithTheSamplesOfTheJob) {
