@@ -52,8 +52,9 @@ Lease LeaseBook::next(const LeaseRequest& request) {
   const std::uint64_t remaining = left(epoch);
   worker.last_steps = steps_for(worker, request.step_size, remaining);
   const std::uint64_t begin = samples_ - remaining;
-  const std::uint64_t size = std::min(remaining, worker.last_steps * request.step_size);
-  const Lease lease{epoch, begin, begin + size};
+  std::uint64_t size = std::min(remaining, worker.last_steps * request.step_size);
+  size += remaining - size == 1 ? 1 : 0;  // of which BatchNorm takes no step
+  const Lease lease{.epoch = epoch, .begin = begin, .end = begin + size};
   leased_[epoch] = lease.end;
   worker.held.push_back(lease);
   return lease;

@@ -15,7 +15,8 @@ namespace syncopate {
 struct Lease {
   Epoch epoch{};
   std::uint64_t begin = 0;
-  std::uint64_t end = 0;  ///< behind the last sample
+  std::uint64_t end = 0;               ///< behind the last sample
+  std::vector<std::uint32_t> parts{};  ///< of a step, by rank, in place of a range (`StepBook`)
 
   std::uint64_t samples() const { return end - begin; }
   friend bool operator==(const Lease&, const Lease&) = default;
@@ -29,6 +30,9 @@ struct LeaseRequest {
   // Since its request before:
   std::uint64_t trained = 0;  ///< samples of the steps that have ended, in the order of its leases
   Duration taken{};           ///< the time of these steps
+  // In place of a range:
+  std::uint64_t step = 0;              ///< whose division it asks for
+  std::vector<std::uint32_t> parts{};  ///< the proposed one, by rank
 };
 
 /// Leases ranges of each epoch's order to the workers that ask, so that every sample is leased
@@ -37,10 +41,11 @@ struct LeaseRequest {
 /// Algorithm: guided self-scheduling (Polychronopoulos & Kuck 1987) weighted by speed, as in
 /// weighted factoring (Hummel, Schmidt, Uma & Wein 1996). A lease is a quarter of the samples that
 /// its worker will train on until the end of the epoch, if all workers keep their speeds, in whole
-/// steps of the worker and at least one. So leases shrink to single steps towards the end of an
-/// epoch, and a worker that slows down holds few samples back. A worker's first lease is one step,
-/// and each further one is at most twice as long as the one before. So the first measurements of
-/// speeds, some of which come later than others, decide about few samples.
+/// steps of the worker and at least one; none leaves a single sample. So leases shrink to single
+/// steps towards the end of an epoch, and a worker that slows down holds few samples back. A
+/// worker's first lease is one step, and each further one is at most twice as long as the one
+/// before. So the first measurements of speeds, some of which come later than others, decide about
+/// few samples.
 ///
 /// Invariant: the leases of an epoch do not overlap, and leave no gap between them.
 /// Pure: a lease follows from the requests so far.

@@ -266,6 +266,16 @@ class SharesModel {
   virtual void take_model(Replica& /*replica*/) {}
 };
 
+/// A scheme whose workers divide each step by their speeds.
+class DividesSteps {
+ public:
+  virtual ~DividesSteps() = default;
+
+  /// The samples of all workers in the next step, by rank; empty: they are not divided. Until the
+  /// next step.
+  virtual std::span<const std::uint32_t> parts() const = 0;
+};
+
 /// A scheme with steps that are not yet in the model.
 class HasPending {
  public:

@@ -93,6 +93,10 @@ std::uint32_t Ssgd::step_samples() const {
   return balance_ ? balance_->sizes()[averaging_.group().rank().value] : 0;
 }
 
+std::span<const std::uint32_t> Ssgd::parts() const {
+  return balance_ ? std::span(balance_->sizes()) : std::span<const std::uint32_t>();
+}
+
 const SchemeSpec& ssgd_scheme() {
   static const SchemeSpec spec{
       .name = "ssgd",

@@ -20,7 +20,7 @@ namespace syncopate {
 ///
 /// Buffers are averaged with the same weights as gradients. So replicas that begin with the same
 /// bits keep the same bits, and any of them can be evaluated, saved and resumed from.
-class Ssgd : public AveragingScheme {
+class Ssgd : public AveragingScheme, public DividesSteps {
  public:
   struct Options {
     Averaging::Options averaging{};
@@ -34,6 +34,7 @@ class Ssgd : public AveragingScheme {
   GradientSink* before_backward(Replica& replica, std::uint32_t samples) override;
   Outcome after_backward(Replica& replica, const StepFacts& facts) override;
   std::uint32_t step_samples() const override;
+  std::span<const std::uint32_t> parts() const override;
 
  private:
   void balance(const std::vector<StepInfo>& infos);

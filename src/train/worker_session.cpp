@@ -156,6 +156,11 @@ std::uint32_t WorkerSession::begin() {
   return scheme_->step_samples();
 }
 
+std::span<const std::uint32_t> WorkerSession::parts() const {
+  const auto* const divides = offered<DividesSteps>(*scheme_);
+  return divides != nullptr ? divides->parts() : std::span<const std::uint32_t>();
+}
+
 void WorkerSession::compute(std::uint32_t samples, Duration longest) {
   times_.phases().add(Phase::data, world_.now() - data_begun_);
   trace_.waited_for_batch(data_begun_);

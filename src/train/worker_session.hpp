@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "checkpoint/snapshot.hpp"
@@ -63,6 +64,8 @@ class WorkerSession {
   /// Begins a step: the caller now gets its batch. Returns the number of samples that the scheme
   /// wants in it; 0: a whole mini-batch.
   std::uint32_t begin();
+  /// How all workers divide that step, by rank; empty: the scheme divides none.
+  std::span<const std::uint32_t> parts() const;
   /// The caller computes a pass over `samples` samples, which takes at most `longest`; zero: the
   /// other workers wait as long as the pass makes progress.
   void compute(std::uint32_t samples, Duration longest = Duration::zero());

@@ -30,7 +30,7 @@ def trains(scheme, kind):
     points, values, module = problem()
     job = syncopate.init(scheme)
     loader = loader_of(job, kind, TensorDataset(points, values, torch.arange(SAMPLES)))
-    steps = []
+    steps, length = [], None if scheme == "esync" else len(loader)
     with job.DistributedOptimizer(torch.optim.SGD(module.parameters(), lr=RATE), module) as optimizer:
         together = optimizer.scheme.in_lockstep
         for epoch in range(EPOCHS):
@@ -39,18 +39,22 @@ def trains(scheme, kind):
                 torch.nn.functional.mse_loss(module(x), y).backward()
                 optimizer.step(weight=len(x) if kind == "own" else None)
                 steps.append([epoch, indices.tolist()])
-    say(rank=job.rank, steps=steps, parameters=parameters_of(module), together=together)
+    say(rank=job.rank, steps=steps, parameters=parameters_of(module), together=together, length=length)
 
 
 def refused(kind):
     """Prints why a job does not divide a batch by speed."""
     points, values, module = problem()
-    job = syncopate.init("ssgd", options={"data-order": "fixed"} if kind == "fixed" else {})
+    job = syncopate.init("esync", options={"data-order": "fixed"}) if kind == "fixed" else syncopate.init("ssgd")
     dataset, reason = TensorDataset(points, values), None
     try:
         if kind in ("none", "both"):
             job.partition_dataset(dataset, **({} if kind == "none" else {"batch_size": 40, "global_batch": 40}))
+        if kind in ("small", "large"):
+            job.partition_dataset(dataset, global_batch=3 if kind == "small" else SAMPLES + 1)
         loader = loader_of(job, "own", dataset)
+        if kind == "second":
+            loader_of(job, "usual", dataset)
         size = 20 if kind == "size" else None
         with job.DistributedOptimizer(torch.optim.SGD(module.parameters(), lr=RATE), module, batch_size=size) as optimizer:
             for x, y in loader:
@@ -61,5 +65,53 @@ def refused(kind):
     say(rank=job.rank, reason=reason)
 
 
+def with_an_epoch_s_idioms():
+    """Steps a scheduler and calls a collective after each epoch, beside a test loader that is made first, with BatchNorm."""
+    points, values, _ = problem()
+    module = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 1))
+    job = syncopate.init("ssgd")
+    tests = job.partition_dataset(TensorDataset(points[:100]), batch_size=20)
+    loader = loader_of(job, "usual", TensorDataset(points, values))
+    optimizer = job.DistributedOptimizer(torch.optim.SGD(module.parameters(), lr=RATE), module)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    sizes, tested = [], 0
+    for _ in range(EPOCHS):
+        for x, y in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(module(x), y).backward()
+            optimizer.step()
+            sizes.append(len(x))
+        tested += sum(len(x) for [x] in tests)
+        tested_by_all = int(job.allreduce(torch.tensor([tested])))
+        scheduler.step()
+    optimizer.finish()
+    say(rank=job.rank, sizes=sizes, tested=tested_by_all, parameters=parameters_of(module))
+
+
+def resumed(saves):
+    """Trains a part of the second epoch, or the rest of it; prints the samples of that epoch."""
+    points, values, module = problem()
+    job = syncopate.init("ssgd")
+    if saves == "no":
+        job.load_state_dict(torch.load(f"state-{job.rank}"))
+    loader = loader_of(job, "usual", TensorDataset(points, values, torch.arange(SAMPLES)))
+    optimizer = job.DistributedOptimizer(torch.optim.SGD(module.parameters(), lr=RATE), module)
+    taken = []
+    for epoch in range(2):
+        for step, (x, y, indices) in enumerate(loader):
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(module(x), y).backward()
+            optimizer.step()
+            if epoch == 1 or saves == "no":
+                taken += indices.tolist()
+            if saves == "yes" and (epoch, step) == (1, 6):
+                torch.save(job.state_dict(), f"state-{job.rank}")
+                break
+        if saves == "no":
+            break
+    optimizer.finish()
+    say(rank=job.rank, taken=taken)
+
+
 if __name__ == "__main__":
-    run_calls({"trains": trains, "refused": refused})
+    run_calls(globals())

@@ -37,11 +37,14 @@ def in_one_process(steps_of_workers):
 
 
 class BySpeed(ScriptTest):
-    def train(self, scheme, kind):
+    def on_the_pair(self, *call):
         path = pathlib.Path(self.folder) / "pair.toml"
         path.write_text(DEVICES)
-        found = self.facts(self.start([SYNCOPATE, "run", "--cluster", path, "--run-dir", f"run-{scheme}-{kind}", "--",
-                                       *self.python, SCRIPTS, "trains", scheme, kind]))
+        return self.facts(self.start([SYNCOPATE, "run", "--cluster", path, "--run-dir", f"run-{'-'.join(call)}", "--",
+                                      *self.python, SCRIPTS, *call]))
+
+    def train(self, scheme, kind):
+        found = self.on_the_pair("trains", scheme, kind)
         for epoch in range(scripts.EPOCHS):
             taken = sorted(index for facts in found for number, indices in facts["steps"] if number == epoch for index in indices)
             self.assertEqual(taken, list(range(scripts.SAMPLES)), f"epoch {epoch} of {scheme}")
@@ -59,12 +62,29 @@ class BySpeed(ScriptTest):
             found = self.train("ssgd", kind)
             self.assertTrue(found[0]["together"])
             self.expect_parts(found, fast=range(30, 35), slow=range(6, 11))
+            steps = 38  # the last one of an epoch has 20 samples
+            self.assertEqual([(facts["length"], len(facts["steps"])) for facts in found], [(steps, steps * scripts.EPOCHS)] * 2)
+            for number, (first, second) in enumerate(zip(*(facts["steps"] for facts in found))):
+                whole = number % steps < steps - 1
+                self.assertEqual((len(first[1]) + len(second[1]), first[0]), (40 if whole else 20, second[0]), number)
+                self.assertGreaterEqual(min(len(first[1]), len(second[1])), 2)
             expected = torch.tensor(in_one_process([facts["steps"] for facts in found]))
             torch.testing.assert_close(torch.tensor(found[0]["parameters"]), expected, rtol=1e-5, atol=1e-5)
 
     def test_rounds_of_esync(self):
         found = self.train("esync", "usual")
         self.expect_parts(found, fast=range(28, 41), slow=range(4, 13))
+
+    def test_what_scripts_do_after_an_epoch(self):
+        found = self.on_the_pair("with_an_epoch_s_idioms")
+        self.assertEqual(*(facts["parameters"] for facts in found))
+        self.assertEqual(found[0]["tested"], 300)
+        self.assertEqual([sum(parts) for parts in zip(*(facts["sizes"] for facts in found))], ([40] * 37 + [20]) * scripts.EPOCHS)
+
+    def test_a_job_goes_on_in_the_middle_of_an_epoch(self):
+        before, after = ([index for facts in self.on_the_pair("resumed", saves) for index in facts["taken"]] for saves in ("yes", "no"))
+        self.assertEqual(len(before), 7 * 40)
+        self.assertEqual(sorted(before + after), list(range(scripts.SAMPLES)))
 
     def test_other_schemes_divide_once_by_the_cluster_file(self):
         found = self.train("local-sgd", "usual")
@@ -73,13 +93,15 @@ class BySpeed(ScriptTest):
 
     def test_what_is_not_possible(self):
         reasons = {"none": "give one of them, found none", "both": "give one of them, found both",
-                   "fixed": "leave out --data-order fixed", "size": "leave out the optimizer's option batch_size"}
+                   "fixed": "leave out --data-order fixed", "size": "leave out the optimizer's option batch_size",
+                   "small": "at least 2 samples for each of 2 workers, 4 in all, and at most the 1500 samples .* found 3",
+                   "large": "at most the 1500 samples of the dataset; found 1501", "second": "has one already"}
         calls = [["refused", kind] for kind in reasons]
         for (kind, reason), call in zip(reasons.items(), calls):
             found = self.facts(self.start([SYNCOPATE, "run", "-n", "2", "--run-dir", f"run-{kind}", "--", *self.python, SCRIPTS,
                                            *call]))
             for facts in found:
-                self.assertIn(reason, facts["reason"] or "", json.dumps(facts))
+                self.assertRegex(facts["reason"] or "", reason, json.dumps(facts))
 
     def test_a_loader_of_the_script_says_the_samples_of_each_step(self):
         done = self.start([SYNCOPATE, "run", "-n", "2", "--run-dir", "run", "--", *self.python, SCRIPTS, "refused", "weight"])

@@ -217,8 +217,7 @@ class Job(Uncopyable):
     @property
     def divides_by_speed(self):
         """True if the steps of the training are parts of a `global_batch`, whose sizes change."""
-        first = self._state.first("sampler")
-        return first is not None and first.by_speed
+        return any(sampler.by_speed for sampler in self._state.living("sampler"))
 
     def partition_dataset(self, dataset, batch_size=None, global_batch=None, **options):
         """Returns a `DataLoader` over this worker's share of a dataset; all workers pass the same dataset.
@@ -228,10 +227,11 @@ class Job(Uncopyable):
         a `WeightedRandomSampler`, from which all workers draw together.
 
         global_batch: in place of `batch_size`. The workers divide these samples by the measured speeds of their devices,
-                      so that under `ssgd` no worker waits for a slower one; under `esync` they are the samples of a
-                      round. Batches change their sizes, also while training goes on: `step()` counts those of the
-                      last batch. Other schemes divide them once, by the speeds in a cluster file, or equally. A loader
-                      with `num_workers` prepares batches ahead, of the sizes that were right then.
+                      so that under `ssgd` no worker waits for a slower one; all take equally many steps. Under `esync`
+                      they are the samples of a round. Batches change their sizes, also while training goes on: `step()`
+                      counts those of the last batch. Other schemes divide them once, by the speeds in a cluster file,
+                      or equally. A loader with `num_workers` prepares batches ahead, of the sizes that were right then.
+                      Other loaders of the job, such as that of a test, have a `batch_size`.
         Errors: ConfigError for a dataset without a length, and for options that request another order.
         """
         drawn = options.pop("sampler") if isinstance(options.get("sampler"), WeightedRandomSampler) else dataset
@@ -411,13 +411,14 @@ class JobState:
 
     def first(self, kind):
         """Returns the oldest living object of a kind, or None."""
-        return next(iter(self._living(kind)), None)
+        return next(iter(self.living(kind)), None)
 
     def last(self, kind):
         """Returns the newest living object of a kind, or None."""
-        return next(reversed(self._living(kind)), None)
+        return next(reversed(self.living(kind)), None)
 
-    def _living(self, kind):
+    def living(self, kind):
+        """Returns the living objects of a kind, the oldest first."""
         found = [owner() for name, owner in self._owners.items() if name.startswith(kind)]
         return [owner for owner in found if owner is not None]
 

@@ -84,8 +84,11 @@ class ShareSampler(Uncopyable, Sampler):
 
     @property
     def samples(self):
-        """Samples of this worker in an epoch. Errors: those of `len`."""
-        return self._length_of_epoch()[2]
+        """Samples of this worker in an epoch. Errors: those of `len`; ConfigError with a `global_batch`."""
+        samples = self._length_of_epoch()[2]
+        if self.by_speed and samples == 0:
+            raise NoLength("the samples of this worker in an epoch depend on the speeds of the devices: count them as they come")
+        return samples
 
     def _length_of_epoch(self):
         epoch = self.epoch
@@ -228,7 +231,8 @@ class ShareSampler(Uncopyable, Sampler):
         looks = not trains_otherwise and self._is_a_look()
         epoch, step = (library.call("share_epoch", self._share), self._first) if looks else self._place()
         seed = {} if self._draws is None else {"seed": self._draws.seed}
-        return {**self._sizes, "epoch": epoch, "step": step, **seed}
+        by_speed = {"by_speed": True} if self.by_speed else {}
+        return {**self._sizes, "epoch": epoch, "step": step, **seed, **by_speed}
 
     def take_job_state(self, state, same_size):
         """Loads the state of an earlier job; with another number of workers the epoch restarts, in batches of any
@@ -237,6 +241,10 @@ class ShareSampler(Uncopyable, Sampler):
         if samples != self._sizes["samples"] or (same_size and batch_size != self._sizes["batch_size"]):
             raise ConfigError(f"the state is of a dataset of {samples} samples and batches of {batch_size}; found "
                               f"{self._sizes['samples']} and {self._sizes['batch_size']}")
+        if state.get("by_speed", False) != self.by_speed and same_size:
+            names = ("batch_size", "global_batch")
+            raise ConfigError(f"the state is of a loader with {names[not self.by_speed]}, and this one has {names[self.by_speed]}: "
+                              "pass the same, because its steps have other samples")
         if self._draws is not None:
             self._draws.seed = state.get("seed", self._draws.seed)
         self.resume(state["epoch"], state["step"] if same_size else 0)

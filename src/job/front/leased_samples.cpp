@@ -52,17 +52,4 @@ Lease LeasedSamples::await_lease() {
   return lease;
 }
 
-std::shared_ptr<LoopJob::Member> LeasedSamples::job() const {
-  auto job = job_.lock();
-  if (!job) {
-    throw ConfigError("the program has left the job, whose coordinator leases its samples");
-  }
-  if (!job->is_of_this_process()) {
-    throw ConfigError(
-        "a forked process cannot ask for the samples that the coordinator leases to the process "
-        "that forked it; ask before fork, or choose data-order fixed");
-  }
-  return job;
-}
-
 }  // namespace syncopate

@@ -46,7 +46,7 @@ class LeasedSamples final : public SampleSource {
     TimePoint since;
   };
 
-  std::shared_ptr<LoopJob::Member> job() const;
+  std::shared_ptr<LoopJob::Member> job() const { return to_member(job_); }
   void ask(Epoch epoch);
   Lease await_lease();
 

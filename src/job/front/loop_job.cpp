@@ -164,6 +164,19 @@ GivenOptions LoopJob::Member::given_with(const std::string& scheme,
   return merged_options({given_, "in init or on the command line"}, {own, "in the optimizer"});
 }
 
+void LoopJob::Member::want_samples(std::uint32_t samples, std::span<const std::uint32_t> parts) {
+  *next_samples_ = samples;
+  if (!parts.empty()) {
+    const MutexLock lock(mutex_);
+    wanted_parts_.assign(parts.begin(), parts.end());
+  }
+}
+
+std::vector<std::uint32_t> LoopJob::Member::wanted_parts() const {
+  const MutexLock lock(mutex_);
+  return wanted_parts_;
+}
+
 ProgramNode& LoopJob::Member::node() {
   return node_.value();
 }
@@ -263,6 +276,7 @@ void LoopJob::expect_untrained() const {
 
 LoopShare LoopJob::share(std::size_t samples, std::size_t batch_size, Division division) {
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+  division = size() == 1 ? Division::equal : division;
   const std::uint64_t parts = division == Division::equal ? size() : 1;
   if (batch_size / parts > most) {
     throw ConfigError(
@@ -274,7 +288,7 @@ LoopShare LoopJob::share(std::size_t samples, std::size_t batch_size, Division d
     throw ConfigError(fmt::format(
         "a dataset has at most {} samples, found {}; divide it into several", most, samples));
   }
-  if (batch_size == 0 || batch_size % parts != 0) {
+  if (division == Division::equal && (batch_size == 0 || batch_size % parts != 0)) {
     throw ConfigError(fmt::format(
         "a batch of {} samples does not divide into {} equal parts, one for each worker; choose {}",
         batch_size, size(), (batch_size / size() + 1) * size()));

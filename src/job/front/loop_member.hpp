@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "job/front/loop_job.hpp"
 #include "job/front/sample_source.hpp"
 #include "job/launch/known_coordinator.hpp"
@@ -59,14 +60,18 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
   /// `batch_size`: of this worker; by speed: of all workers together. Errors: ConfigError.
   std::shared_ptr<LoopShare::Order> share(std::uint64_t samples, std::uint32_t batch_size,
                                           Division division);
-  /// Of the first share that is in use: later ones may be those of tests. Where none is, those of
-  /// the last one; empty before the first.
+  /// Of the share by speed; else of the first one that is in use: later ones may be those of tests.
+  /// Where none is, those of the last one; empty before the first.
   std::optional<ShareSizes> sizes() const;
 
   /// The samples that the training wants in this worker's next step; 0: none has begun. From any
   /// thread.
   std::uint32_t next_samples() const { return *next_samples_; }
-  void want_samples(std::uint32_t samples) { *next_samples_ = samples; }
+  /// `parts`: of all workers in that step, by rank; empty: the scheme divides no steps.
+  void want_samples(std::uint32_t samples, std::span<const std::uint32_t> parts);
+  /// The last such parts; before the training, those by the cluster file, or equal ones. From any
+  /// thread.
+  std::vector<std::uint32_t> wanted_parts() const;
 
   /// Errors: ConfigError, at the second call.
   void begin_training();
@@ -105,6 +110,7 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
 
  private:
   std::unique_ptr<SampleSource> source(const JobPlan& plan, const ShareSizes& sizes);
+  void expect_global_batch(std::uint64_t samples, std::uint32_t global_batch) const;
   ProgramLaunch launch_by(const Launch& launcher);
   void meet_between_hosts(const KnownCoordinator& known, ProgramLaunch& launch);
   void meet_on_this_host(const Launch& launcher, ProgramLaunch& launch);
@@ -116,9 +122,13 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
     std::weak_ptr<LoopShare::Order> order;
     ShareSizes sizes;
   };
+  /// The one in use; null: there is none.
+  const Share* share_by_speed() const;
   std::vector<Share> shares_;  ///< of all calls of `share`
   using NextSamples = std::atomic<std::uint32_t>;
   const std::shared_ptr<NextSamples> next_samples_ = std::make_shared<NextSamples>(0);
+  mutable Mutex mutex_;
+  std::vector<std::uint32_t> wanted_parts_ GUARDED_BY(mutex_);
   std::atomic<bool> trained_ = false;
   std::atomic<std::thread::id> in_use_by_{};  ///< none: no thread
   std::atomic<int> groups_ = 0;               ///< open ones
@@ -127,6 +137,10 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
   const std::uint32_t process_;
   std::optional<ProgramNode> node_;  ///< last: it leaves first
 };
+
+/// The job of a source of samples that asks the coordinator. Errors: ConfigError, once the program
+/// has left the job, and in a forked process.
+std::shared_ptr<LoopJob::Member> to_member(const std::weak_ptr<LoopJob::Member>& job);
 
 /// The order of one worker's samples, epoch by epoch.
 class LoopShare::Order {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/errors.hpp"
+#include "job/front/divided_samples.hpp"
 #include "job/front/leased_samples.hpp"
 #include "job/front/loop_member.hpp"
 #include "job/launch/loop_config.hpp"
@@ -19,24 +20,39 @@ constexpr std::size_t last_epoch = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
+std::shared_ptr<LoopJob::Member> to_member(const std::weak_ptr<LoopJob::Member>& job) {
+  auto member = job.lock();
+  if (!member) {
+    throw ConfigError("the program has left the job, whose coordinator leases its samples");
+  }
+  if (!member->is_of_this_process()) {
+    throw ConfigError(
+        "a forked process cannot ask for the samples that the coordinator leases to the process "
+        "that forked it; ask before fork, or choose data-order fixed");
+  }
+  return member;
+}
+
 std::shared_ptr<LoopShare::Order> LoopJob::Member::share(std::uint64_t samples,
                                                          std::uint32_t batch_size,
                                                          Division division) {
+  if (division == Division::by_speed) {
+    expect_global_batch(samples, batch_size);
+  }
   GivenOptions options = given_;
   set_batch(options, batch_size, division);
   const JobPlan plan(loop_config(options, size()));
   const SchemeTraits traits = traits_of(plan.config());
-  const bool follows_speeds =
-      division == Division::by_speed && size() > 1 && (traits.balances || traits.divides_batches);
-  const std::uint32_t own = follows_speeds ? batch_size / size() : plan.batch_sizes()[rank()];
+  const std::vector<std::uint32_t> batches = plan.batch_sizes();
+  const bool is_round = division == Division::by_speed && traits.divides_batches;
+  const std::uint32_t own = is_round ? batch_size / size() : batches[rank()];
   const ShareSizes sizes{.samples = samples,
                          .batch_size = batch_size,
                          .step_size = is_alone() ? own : samples_of_loop_step(plan.config(), own),
                          .division = division};
-  if (follows_speeds && data_order_in(given_, plan.config()) == DataOrder::fixed) {
-    throw ConfigError(
-        "the steps of a global batch follow the speeds of the devices, and a fixed data order has "
-        "steps of fixed sizes: leave out --data-order fixed, or pass batch_size");
+  const bool follows_speeds = is_round || traits.balances;
+  if (traits.balances) {
+    want_samples(0, batches);
   }
   auto order = std::make_shared<LoopShare::Order>(
       source(plan, sizes), sizes.step_size,
@@ -45,7 +61,33 @@ std::shared_ptr<LoopShare::Order> LoopJob::Member::share(std::uint64_t samples,
   return order;
 }
 
+/// Errors: ConfigError.
+void LoopJob::Member::expect_global_batch(std::uint64_t samples, std::uint32_t global_batch) const {
+  const std::uint64_t least = std::uint64_t{least_part_of_batch} * size();
+  if (global_batch < least || global_batch > samples) {
+    throw ConfigError(fmt::format(
+        "a global batch has at least {} samples for each of {} workers, {} in all, and at most the "
+        "{} samples of the dataset; found {}",
+        least_part_of_batch, size(), least, samples, global_batch));
+  }
+  if (share_by_speed() != nullptr) {
+    throw ConfigError(
+        "a job trains on one dataset with a global batch, and has one already: pass batch_size for "
+        "other datasets, such as that of a test");
+  }
+}
+
+const LoopJob::Member::Share* LoopJob::Member::share_by_speed() const {
+  const auto found = std::ranges::find_if(shares_, [](const Share& share) {
+    return share.sizes.division == Division::by_speed && !share.order.expired();
+  });
+  return found == shares_.end() ? nullptr : &*found;
+}
+
 std::optional<ShareSizes> LoopJob::Member::sizes() const {
+  if (const Share* const trained = share_by_speed()) {
+    return trained->sizes;
+  }
   if (shares_.empty()) {
     return std::nullopt;
   }
@@ -58,15 +100,28 @@ std::unique_ptr<SampleSource> LoopJob::Member::source(const JobPlan& plan,
                                                       const ShareSizes& sizes) {
   const auto number = static_cast<std::uint32_t>(shares_.size());
   const Dataset dataset = samples_without_values(sizes.samples);
-  if (data_order_in(given_, plan.config()) == DataOrder::fixed) {
+  const ProgramNode::SharedDataset shared{.number = number, .samples = sizes.samples};
+  const DataOrder order = data_order_in(given_, plan.config());
+  Partition whole(dataset.train.labels, {.seed = plan.config().seed, .shares = {1}});
+  if (sizes.division == Division::by_speed && traits_of(plan.config()).balances) {
+    return std::make_unique<DividedSamples>(
+        weak_from_this(), std::move(whole),
+        DividedSamples::Options{.dataset = shared, .global_batch = sizes.batch_size});
+  }
+  const bool is_round =
+      sizes.division == Division::by_speed && traits_of(plan.config()).divides_batches;
+  if (is_round && order == DataOrder::fixed) {
+    throw ConfigError(
+        "the steps of a global batch follow the speeds of the devices, and a fixed data order has "
+        "steps of fixed sizes: leave out --data-order fixed, or pass batch_size");
+  }
+  if (order == DataOrder::fixed) {
     return std::make_unique<FixedSamples>(plan.feed(dataset.train, Rank{rank()}));
   }
-  Partition whole(dataset.train.labels, {.seed = plan.config().seed, .shares = {1}});
   return std::make_unique<LeasedSamples>(
       weak_from_this(), std::move(whole),
-      LeasedSamples::Options{.dataset = {.number = number, .samples = sizes.samples},
-                             .step_size = sizes.step_size,
-                             .sizes_change = sizes.division == Division::by_speed});
+      LeasedSamples::Options{
+          .dataset = shared, .step_size = sizes.step_size, .sizes_change = is_round});
 }
 
 LoopShare::LoopShare(std::shared_ptr<Order> order) : order_(std::move(order)) {}
@@ -133,11 +188,14 @@ std::size_t LoopShare::Order::step_size() const {
   return wanted > 0 ? wanted : step_size_;
 }
 
-/// Those of the run under way; where sizes change, a step goes on with the next run.
+/// Those of the run under way. Where sizes change, a step goes on with the next run, and leaves no
+/// single sample, of which BatchNorm takes no step.
 std::vector<std::size_t> LoopShare::Order::take(std::size_t samples) {
   std::vector<std::size_t> taken;
   const auto take_left = [&] {
-    const auto more = left_.first(std::min(samples - taken.size(), left_.size()));
+    const std::size_t wanted = samples - taken.size();
+    const bool leaves_one = next_samples_ && left_.size() == wanted + 1;
+    const auto more = left_.first(std::min(wanted + (leaves_one ? 1 : 0), left_.size()));
     taken.insert(taken.end(), more.begin(), more.end());
     left_ = left_.subspan(more.size());
   };
@@ -165,7 +223,7 @@ std::vector<std::size_t> LoopShare::Order::next() {
     ended_ = true;
     return {};
   }
-  std::vector<std::size_t> samples = take(step_size());
+  std::vector<std::size_t> samples = take(source_->steps_of_epoch() ? left_.size() : step_size());
   ++step_;
   source_->step_begins(samples.size(), left_.size());
   return samples;
@@ -183,6 +241,9 @@ LoopShare::Length LoopShare::Order::length() const {
 
 /// None: samples are leased.
 std::optional<LoopShare::Length> LoopShare::Order::length_of(std::size_t epoch) const {
+  if (const auto steps = source_->steps_of_epoch()) {
+    return Length{.steps = *steps, .samples = 0};
+  }
   const auto runs = source_->run_sizes({epoch});
   if (!runs) {
     return std::nullopt;

@@ -138,7 +138,7 @@ LoopTraining::LoopTraining(const LoopJob& job, std::unique_ptr<ProgramReplica> r
                              .training = training,
                              .rank = Rank{job_->rank()},
                              .loop = {.waits = job_->waits(), .on_round = options.on_round}});
-  job_->want_samples(worker_->next_samples());
+  job_->want_samples(worker_->next_samples(), worker_->next_parts());
 }
 
 LoopTraining::~LoopTraining() {
@@ -260,7 +260,7 @@ void LoopTraining::expect_unfinished() const {
 void LoopTraining::take(std::uint32_t samples) {
   pass_.reset();
   worker_->step(samples, settings_, gradients_);
-  job_->want_samples(worker_->next_samples());
+  job_->want_samples(worker_->next_samples(), worker_->next_parts());
 }
 
 }  // namespace syncopate

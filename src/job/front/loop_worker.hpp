@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "scheme/gradient_set.hpp"
@@ -33,6 +34,8 @@ class LoopWorker {
   virtual void step_alone(std::uint32_t samples, bool finite) = 0;
   /// The samples that the scheme wants in the next step; 0: as many as in any other.
   virtual std::uint32_t next_samples() const { return 0; }
+  /// How all workers divide that step, by rank; empty: the scheme divides none.
+  virtual std::span<const std::uint32_t> next_parts() const { return {}; }
   /// Between two steps: as `WorkerSession::align`.
   virtual void align(const std::string& place) = 0;
   /// Between two steps: the programs of all workers have given their replicas the same values.

@@ -88,6 +88,10 @@ void ProgramWorker::step(std::uint32_t samples, const StepSettings& settings,
   });
 }
 
+std::span<const std::uint32_t> ProgramWorker::next_parts() const {
+  return session_ ? session_->parts() : std::span<const std::uint32_t>();
+}
+
 void ProgramWorker::step_alone(std::uint32_t /*samples*/, bool /*finite*/) {
   throw ConfigError("a step alone in a job of other processes, which look at the gradient");
 }

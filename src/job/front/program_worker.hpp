@@ -45,6 +45,7 @@ class ProgramWorker final : public LoopWorker {
             const GradientSet& gradients) override;
   void step_alone(std::uint32_t samples, bool finite) override;
   std::uint32_t next_samples() const override { return next_samples_; }
+  std::span<const std::uint32_t> next_parts() const override;
   void align(const std::string& place) override;
   void take_replica() override;
   void finish() override;

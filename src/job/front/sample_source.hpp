@@ -29,6 +29,9 @@ class SampleSource {
   /// The samples of each run of `epoch`, in order. None: it is not known before they come.
   virtual std::optional<std::vector<std::size_t>> run_sizes(Epoch epoch) = 0;
 
+  /// The steps of an epoch, where each run is one; none: steps are cut from runs.
+  virtual std::optional<std::size_t> steps_of_epoch() { return std::nullopt; }
+
   /// The loop gets `samples` samples for a step; `left` of the run come after them.
   virtual void step_begins(std::size_t samples, std::size_t left) = 0;
   /// The loop asks for more samples, or a step has not begun yet.

@@ -259,16 +259,25 @@ void ProgramHost::lease(NodeId node, const wire::LeaseRequest& request) {
         "of a job partitions the same datasets, in the same order",
         request.dataset(), worker.value, request.samples(), book.samples()));
   }
+  wire::FromCoordinator message;
+  wire::Lease& answer = *message.mutable_lease();
+  answer.set_dataset(request.dataset());
+  if (request.parts_size() > 0) {
+    StepBook& steps = step_books_.try_emplace(request.dataset(), options_.programs).first->second;
+    const auto& parts = steps.parts({request.epoch()}, request.step(),
+                                    {request.parts().begin(), request.parts().end()});
+    answer.mutable_parts()->Add(parts.begin(), parts.end());
+    send(node, message);
+    return;
+  }
   const Lease leased = book.next({.worker = worker,
                                   .epoch = {request.epoch()},
                                   .step_size = request.step_size(),
                                   .trained = request.trained(),
                                   .taken = Duration(request.taken())});
-  wire::FromCoordinator message;
-  message.mutable_lease()->set_dataset(request.dataset());
-  message.mutable_lease()->set_epoch(leased.epoch.value);
-  message.mutable_lease()->set_begin(leased.begin);
-  message.mutable_lease()->set_end(leased.end);
+  answer.set_epoch(leased.epoch.value);
+  answer.set_begin(leased.begin);
+  answer.set_end(leased.end);
   send(node, message);
 }
 

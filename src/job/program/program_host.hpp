@@ -9,6 +9,7 @@
 
 #include "base/time.hpp"
 #include "data/lease_book.hpp"
+#include "data/step_book.hpp"
 #include "job/launch/own_place.hpp"
 #include "job/launch/program_ends.hpp"
 #include "job/program/launchers.hpp"
@@ -133,9 +134,10 @@ class ProgramHost : private NodeService {
   std::optional<wire::FromCoordinator> failure_;  ///< that has ended the job
   std::uint32_t trainings_ = 0;                   ///< so far
   bool introduced_ = false;
-  bool trains_ = false;                       ///< or has trained
-  bool training_failed_ = false;              ///< or goes on: its own record shows how it ends
-  std::map<std::uint32_t, LeaseBook> books_;  ///< by the number of the dataset
+  bool trains_ = false;                           ///< or has trained
+  bool training_failed_ = false;                  ///< or goes on: its own record shows how it ends
+  std::map<std::uint32_t, LeaseBook> books_;      ///< by the number of the dataset
+  std::map<std::uint32_t, StepBook> step_books_;  ///< by the same
 };
 
 }  // namespace syncopate

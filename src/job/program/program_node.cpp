@@ -199,6 +199,8 @@ void ProgramNode::ask(const SharedDataset& dataset, const LeaseRequest& request)
   asked.set_step_size(request.step_size);
   asked.set_trained(request.trained);
   asked.set_taken(request.taken.count());
+  asked.set_step(request.step);
+  asked.mutable_parts()->Add(request.parts.begin(), request.parts.end());
   link_.send(message);
 }
 
@@ -212,7 +214,13 @@ Lease ProgramNode::await_lease(const SharedDataset& dataset) {
     leases_.erase(found);
     return lease;
   });
-  const Lease lease{.epoch = {answer.epoch()}, .begin = answer.begin(), .end = answer.end()};
+  Lease lease{.epoch = {answer.epoch()},
+              .begin = answer.begin(),
+              .end = answer.end(),
+              .parts = {answer.parts().begin(), answer.parts().end()}};
+  if (!lease.parts.empty()) {
+    return lease;
+  }
   if (lease.begin >= lease.end || lease.end > dataset.samples) {
     throw ProtocolError(fmt::format("the coordinator leased samples {} to {} of {}", lease.begin,
                                     lease.end, dataset.samples));

@@ -57,8 +57,8 @@ class ProgramNode {
     std::uint32_t number = 0;
     std::uint64_t samples = 0;
   };
-  /// Asks for a range of the dataset, and returns at once. One request of a dataset at a time. The
-  /// coordinator knows the rank.
+  /// Asks for a range of the dataset, or for the division of a step, and returns at once. One
+  /// request of a dataset at a time. The coordinator knows the rank.
   void ask(const SharedDataset& dataset, const LeaseRequest& request);
   /// The answer to `ask`. Errors: ConfigError, where the datasets of the programs differ; the error
   /// that ended the job; Cancelled, when the user has ended it.

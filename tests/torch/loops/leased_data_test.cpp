@@ -197,6 +197,40 @@ TEST(LeasedDataTest, ComesByALoaderThatReadsAheadWithoutTraining) {
   expect_each_once(seen);
 }
 
+/// Trains for a few epochs under ssgd, whose workers divide each step by their speeds.
+void train_by_speed(const JobEntry& entry, const Settings& options, Seen& seen) {
+  TorchJob job = init({.options = options, .entry = entry});
+  auto loader = job.partition_dataset_by_speed(Numbers().map(torch::data::transforms::Stack<>()),
+                                               3 * step_size);
+  Linear net;
+  torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.01));
+  DistributedOptimizer optimizer(job, net, sgd);
+  for (std::size_t epoch = 0; epoch < passes; ++epoch) {
+    for (const auto& batch : *loader) {
+      for (std::int64_t i = 0; i < batch.data.size(0); ++i) {
+        const auto number = static_cast<std::size_t>(batch.data[i].item<std::int64_t>());
+        seen.by_worker[entry.rank][epoch].push_back(number);
+      }
+      optimizer.zero_grad();
+      net.forward(torch::ones({batch.data.size(0), 6})).sum().backward();
+      optimizer.step(batch.data.size(0));
+    }
+  }
+}
+
+TEST(LeasedDataTest, IsSeenOnceAnEpochInStepsThatAreDividedBySpeed) {
+  Seen seen(passes);
+  const Settings options{{"cluster", unequal_cluster()}, {"run-dir", run_folder()}};
+  ThreadedPrograms programs(2);
+  const auto errors =
+      programs.run([&](const JobEntry& entry) { train_by_speed(entry, options, seen); });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  EXPECT_EQ(programs.failure(), "");
+  expect_each_once(seen);
+  EXPECT_GT(seen.by_worker[0].back().size(), 3 * seen.by_worker[1].back().size())
+      << "10 and 2 samples of a step";
+}
+
 /// A loop that leaves an epoch early skips only samples of its own leases.
 TEST(LeasedDataTest, OfAnEpochThatALoopLeavesEarly) {
   Seen seen(2);
