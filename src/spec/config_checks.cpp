@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/errors.hpp"
+#include "codec/momentum_correction.hpp"
 #include "config/text.hpp"
 #include "data/dataset.hpp"
 #include "scheme/scheme_options.hpp"
@@ -386,9 +387,25 @@ void check_batches(const TrainConfig& config) {
   }
 }
 
+/// Errors: ConfigError if the clipped gradients are those that sums of velocities make, which with
+/// few bits change far more from step to step than gradients do.
+void check_clipping(const TrainConfig& config) {
+  const SchemeTraits traits = traits_of(config);
+  const bool sends_velocities = traits.topology == Topology::allreduce && !traits.local_steps &&
+                                optimizer_spec(config.optimizer).reads_momentum &&
+                                config.momentum > 0 && gradient_ahead(config.compress) > 0;
+  if (config.clip_norm && sends_velocities) {
+    throw ConfigError(fmt::format(
+        "--clip-norm limits gradients, and with --compress {} and a momentum workers of {} send "
+        "velocities: choose --compress int8, --optimizer sgd, or esync",
+        to_string(config.compress), config.scheme));
+  }
+}
+
 void check_config(const TrainConfig& config) {
   check_counts(config);
   check_batches(config);
+  check_clipping(config);
   const SchemeSpec& scheme = scheme_named(config.scheme);
   if (scheme.check != nullptr) {
     scheme.check(scheme_job_of(config));

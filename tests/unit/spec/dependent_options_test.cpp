@@ -43,6 +43,35 @@ TEST(WorkerDevicesTest, AreOneForAllOrOneForEach) {
             "device cuda:0,cpu,auto lists 3 devices, none of them for worker 3");
 }
 
+std::string refusal_of_job(std::initializer_list<std::pair<const char*, const char*>> options) {
+  TrainConfig config;
+  config.workers = 2;
+  for (const auto& [name, text] : options) {
+    set(config, name, text);
+  }
+  return refusal(
+      [&] { resolve_config(config, {.devices = {}, .usual_learning_rate = {}, .time = "now"}); });
+}
+
+TEST(ClippingTest, NeedsGradientsOfWhichAllIsSent) {
+  for (const char* const scheme : {"ssgd", "nbssgd"}) {
+    EXPECT_THAT(refusal_of_job({{"scheme", scheme}, {"clip-norm", "1"}, {"compress", "onebit"}}),
+                HasSubstr("choose --compress int8, --optimizer sgd, or esync"));
+  }
+  const char* const none = "no ConfigError";
+  EXPECT_EQ(refusal_of_job({{"clip-norm", "1"}, {"compress", "int8"}}), none);
+  EXPECT_EQ(refusal_of_job({{"clip-norm", "1"}, {"compress", "topk:0.01"}, {"optimizer", "sgd"}}),
+            none);
+  EXPECT_EQ(refusal_of_job({{"scheme", "esync"}, {"clip-norm", "1"}, {"compress", "onebit"}}),
+            none);
+}
+
+TEST(GlobalBatchTest, HasNoGreaterLeastPart) {
+  EXPECT_THAT(
+      refusal_of_job({{"scheme", "esync"}, {"global-batch", "64"}, {"min-batch-size", "65"}}),
+      HasSubstr("--min-batch-size 65 is more than the global batch of 64"));
+}
+
 TEST(OptimizerOptionsTest, AreRefusedWhereNoRuleReadsThem) {
   const auto refused = [](const char* option, const char* optimizer, const char* server_optimizer) {
     TrainConfig config;
