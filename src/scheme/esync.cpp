@@ -104,12 +104,12 @@ void check_fragments(const SchemeDefaults& defaults) {
   const OptionValues& options = defaults.options;
   const std::uint32_t fragments = options[option::fragments];
   std::string_view need;
-  if (!overlaps(options)) {
+  if (options[option::drift_correction] == DriftCorrection::scaffold || defaults.skewed) {
+    need = "a split of the data that is iid, without drift correction";
+  } else if (!overlaps(options)) {
     need = "--overlap on; without it, no worker knows the last round, which synchronizes all";
   } else if (options[option::aggregate].by_server) {
     need = "another --aggregate: a server takes the whole model";
-  } else if (options[option::drift_correction] == DriftCorrection::scaffold || defaults.skewed) {
-    need = "a split of the data that is iid, without drift correction";
   }
   if (fragments > 1 && !need.empty()) {
     throw ConfigError(fmt::format("--fragments {} needs {}", fragments, need));
@@ -133,6 +133,12 @@ void resolve_batch(SchemeDefaults& defaults) {
   if (least > 1 && !defaults.global_batch) {
     throw ConfigError(fmt::format(
         "--min-batch-size {} needs --global-batch, of which it is the least part", least));
+  }
+  if (defaults.global_batch && least > *defaults.global_batch) {
+    throw ConfigError(fmt::format(
+        "--min-batch-size {} is more than the global batch of {}, of which it is the least part; "
+        "lower it",
+        least, *defaults.global_batch));
   }
 }
 

@@ -109,8 +109,8 @@ inline constexpr Option<std::optional<std::uint32_t>> max_period{
         "every worker in every round",
     .limits = {.least = 1, .most = 1024},
     .when_unset =
-        "64; 1 with --pacing paper, --overlap off, --compress, --aggregate server or mpi, or a "
-        "split other than iid"};
+        "64; 1 with --pacing paper, --overlap off, --compress, --fragments, --aggregate server or "
+        "mpi, or a split other than iid"};
 
 inline constexpr Option<std::optional<double>> pacing_margin{
     .name = "pacing-margin",
