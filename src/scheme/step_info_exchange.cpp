@@ -184,8 +184,9 @@ void expect_same_settings(const std::vector<StepInfo>& infos) {
                 rank(first), rank(other));
   throw ConfigError(fmt::format(
       "the workers share gradients, and their optimizers would take different steps: {}; "
-      "change settings on all workers at the same step, and compute a rate from values that "
-      "all workers know, such as the mean of their losses",
+      "change settings on all workers at the same step, such as by job.scheduler where loops have "
+      "unequal lengths, and compute a rate from values that all workers know, such as the mean of "
+      "their losses",
       found));
 }
 
