@@ -11,7 +11,9 @@ inline constexpr Option<std::optional<std::uint32_t>> max_delay{
     .name = "max-delay",
     .group = option_group::server,
     .value = "N",
-    .help = "asgd drops a gradient that is computed with parameters of N updates ago, or older",
+    .help =
+        "asgd drops a gradient that is computed with parameters of N updates ago, or older; all of "
+        "a worker's if the others take N steps during one of its own",
     .limits = step_counts,
     .when_unset = "any gradient enters the model"};
 
