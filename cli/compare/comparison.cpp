@@ -26,14 +26,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Refuses an added contestant that `train` would refuse, before anything is written. `option`: the
-/// option that drops this contestant. Errors: ConfigError.
-Contestant accepted(Contestant one, std::size_t devices, const char* option) {
+/// Refuses an added contestant that `train` would refuse, before anything is written. `advice`: how
+/// to compare without it. Errors: ConfigError.
+Contestant accepted(Contestant one, std::size_t devices, const char* advice) {
   try {
     use_usual_global_batch(one, static_cast<std::uint32_t>(devices));
   } catch (const ConfigError& error) {
     throw ConfigError(
-        fmt::format("{}: {}; {} leaves it out of the comparison", one.label, error.what(), option));
+        fmt::format("{}: {}; {} the comparison goes without it", one.label, error.what(), advice));
   }
   return one;
 }
@@ -47,24 +47,25 @@ ComparisonPlan plan_of(const CompareCommand& command, const RunFolders& folders)
                       .target = command.common.config.target_accuracy,
                       .until_target = command.until_target};
   if (command.with_limit) {
-    plan.contestants.push_back(accepted(
-        limit_of(command.common, std::filesystem::absolute(folders.limit())), 1, "--no-limit"));
+    plan.contestants.push_back(
+        accepted(limit_of(command.common, std::filesystem::absolute(folders.limit())), 1,
+                 "with --no-limit"));
   }
   if (!command.with_fast && !command.prefixes) {
     return plan;
   }
   const ClusterFile cluster = read_cluster_file(plan.common.cluster);
-  const auto add = [&](Contestant one, std::uint32_t count, const char* option) {
+  const auto add = [&](Contestant one, std::uint32_t count, const char* advice) {
     const auto file = std::filesystem::absolute(folders.fastest(count));
     plan.contestants.push_back(
-        accepted(on_fastest(std::move(one), count, cluster, file), count, option));
+        accepted(on_fastest(std::move(one), count, cluster, file), count, advice));
   };
   const std::uint32_t fast = fast_devices_of(cluster);
   for (const SchemeSpec* const scheme : {&baseline_scheme(), &paced_scheme()}) {
     if (command.with_fast && fast < cluster.devices.size()) {
       Contestant baseline = baseline_of(*scheme, command.common);
       baseline.label += "-fast";
-      add(std::move(baseline), fast, "--no-baselines");
+      add(std::move(baseline), fast, "with --no-baselines");
     }
   }
   for (const Contestant& one : command.contestants) {
@@ -75,7 +76,7 @@ ComparisonPlan plan_of(const CompareCommand& command, const RunFolders& folders)
       if (std::exchange(part.usual_batch, false)) {
         part.config.batch_size.reset();
       }
-      add(std::move(part), count, "--prefixes");
+      add(std::move(part), count, "without --prefixes");
     }
   }
   return plan;
