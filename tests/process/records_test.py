@@ -88,7 +88,7 @@ class Records(JobTest):
         self.assertAlmostEqual(summary["cluster_efficiency"] * sum(alone) / summary["throughput"], 1, delta=0.01)
 
     def test_evaluations_with_recomputed_statistics_change_no_training(self):
-        options = ["--network", "resnet18-v1", "--data", "synthetic", "--workers", 1, "--scheme", "local", "--batch-size", 8,
+        options = ["--network", "mobilenet-v2", "--data", "synthetic", "--workers", 1, "--scheme", "local", "--batch-size", 8,
                    "--max-steps", 2]
         accuracy = {}
         for name in ("running", "recomputed"):
