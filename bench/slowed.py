@@ -4,7 +4,6 @@ import os
 import pathlib
 import re
 import socket
-import statistics
 import subprocess
 import tempfile
 
@@ -21,6 +20,7 @@ LIMIT = 120  # seconds of one run
 WAYS = {
     "PyTorch DistributedDataParallel, Gloo": ("ddp", None),
     "Accelerate LocalSGD, 8 steps": ("accelerate", None),
+    "torchft DiLoCo, 8 steps": ("torchft", None),
     "Syncopate, ssgd, batch_size": ("batch", ["--scheme", "ssgd"]),
     "Syncopate, ssgd, global_batch": ("global", ["--scheme", "ssgd"]),
     "Syncopate, esync, batch_size": ("batch", ["--scheme", "esync"]),
@@ -37,7 +37,9 @@ def train(programs, way, ratio, rate, seed):
         group.mkdir()
         environment = {**programs.environment, "SLOWED_CGROUP": str(group), "SLOWED_ENDED": f"{folder}/ended"}
         try:
-            if run_options is None:
+            if script == "torchft":
+                output = with_lighthouse(programs, words, environment)
+            elif run_options is None:
                 output = torch_processes(words, environment)
             else:
                 command = [programs.bin / "syncopate", "run", "-n", 2, *run_options, "--trace", "off", "--seed", seed,
@@ -61,6 +63,20 @@ def torch_processes(words, environment):
     return output_of([(words, {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(2)])
 
 
+def with_lighthouse(programs, words, environment):
+    """The same with torchft's own coordinator."""
+    serve = "from torchft.coordination import LighthouseServer; import time; " \
+            "server = LighthouseServer(bind='127.0.0.1:0', min_replicas=2); print(server.address(), flush=True); time.sleep(1000)"
+    command = [str(word) for word in (programs.python, "-c", serve)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True) as lighthouse:
+        try:
+            address = f"http://127.0.0.1:{lighthouse.stdout.readline().strip().rsplit(':', 1)[1]}"
+            return torch_processes(words, {**environment, "SLOWED_LIGHTHOUSE": address})
+        finally:
+            lighthouse.kill()
+
+
 def output_of(starts):
     """Runs commands at the same time; returns all that they print. Errors: RuntimeError if one fails."""
     started = [
@@ -68,16 +84,29 @@ def output_of(starts):
                          text=True)  # fmt: skip
         for command, environment in starts
     ]
-    outputs = [process.communicate(timeout=LIMIT)[0] for process in started]
-    if any(process.returncode != 0 for process in started):
+    outputs = [started[0].communicate(timeout=LIMIT)[0]]
+    for other in started[1:]:
+        try:
+            outputs.append(other.communicate(timeout=5)[0])
+        except subprocess.TimeoutExpired:  # it waits for the first one, which has ended
+            other.kill()
+            outputs.append(other.communicate()[0])
+    if started[0].returncode != 0:
         raise RuntimeError("\n".join(outputs))
     return "\n".join(outputs)
 
 
-def best_rates(programs):
+def ways_of(programs):
+    """Returns the ways whose packages are installed."""
+    missing = [name for name in ("accelerate", "torchft")
+               if subprocess.run([programs.python, "-c", f"import {name}"], capture_output=True, check=False).returncode != 0]
+    return [way for way, (script, _) in WAYS.items() if script not in missing]
+
+
+def best_rates(programs, ways):
     """Returns the best of RATES for each way, by one run each."""
     rates = {}
-    for way in WAYS:
+    for way in ways:
         found = {rate: train(programs, way, RATIO_OF_RATES, rate, seed=1) for rate in RATES}
         rates[way] = min(RATES, key=lambda rate: found[rate] or float("inf"))
         print(f"  {way}: rate {rates[way]} of {found}", flush=True)
@@ -88,23 +117,21 @@ def slowed(programs, options):
     """Two workers, one with a part of a core: seconds of training to a loss of LeNet-5 on Fashion-MNIST."""
     if not os.access(CGROUPS / "cpu.cfs_quota_us", os.W_OK) and not os.access(CGROUPS, os.W_OK):
         return [f"Not measured: {CGROUPS} is not writable."]
-    rates = best_rates(programs)
+    ways = ways_of(programs)
+    rates = best_rates(programs, ways)
     page = ["Scripts in Python, 64 samples in a step of both workers, SGD with momentum 0.9. Worker 1 has 1 / R of a core, by a "
             "quota of its cgroup. Seconds of training until the loss on 2,000 test images is at most 0.5; in brackets the "
             f"least and the greatest of {options.rounds} seeds. Each way has the best learning rate of "
             f"{', '.join(map(str, RATES))} at R = {RATIO_OF_RATES}, by one run each.", ""]  # fmt: skip
-    rows = {way: [way, f"{rates[way]}"] for way in WAYS}
+    rows = {way: [way, f"{rates[way]}"] for way in ways}
     for ratio in RATIOS:
-        found = {way: [] for way in WAYS}
+        found = {way: [] for way in ways}
         for seed in range(1, options.rounds + 1):
-            for way in WAYS:
+            for way in ways:
                 found[way].append(train(programs, way, ratio, rates[way], seed))
                 print(f"  R = {ratio}, seed {seed}  {way}: {found[way][-1]}", flush=True)
         for way, seconds in found.items():
             known = [value for value in seconds if value is not None]
             all_known = len(known) == len(seconds)
             rows[way].append(measuring.with_spread(known) if all_known else f"not in {len(seconds) - len(known)} runs")
-        peers = [statistics.median(found[way]) for way in list(WAYS)[:2] if None not in found[way]]
-        ours = [statistics.median(found[way]) for way in list(WAYS)[2:] if None not in found[way]]
-        print(f"  R = {ratio}: the best peer over the best of ours: {min(peers) / min(ours):.2f}", flush=True)
     return [*page, measuring.table(["", "rate", *(f"R = {ratio}" for ratio in RATIOS)], rows.values())]

@@ -3,7 +3,7 @@
 core (a cgroup's quota). Worker 0 prints a line of JSON: the seconds of training until its model had the loss `--target` on
 2,000 test images, or null.
 
-    slowed_scripts.py ddp | accelerate                       one of two processes, whose rank is in the environment
+    slowed_scripts.py ddp | accelerate | torchft             one of two processes, whose rank is in the environment
     syncopate run -n 2 -- slowed_scripts.py batch | global   by five calls: as many samples on each, or divided by speed
 """
 import argparse
@@ -21,7 +21,7 @@ from torch.nn import functional
 from torch_local import NETWORKS
 
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
-LOCAL_STEPS = 8  # of Accelerate's LocalSGD: as in its example
+LOCAL_STEPS = 8  # of a round of Accelerate's LocalSGD, as in its example, and of torchft's DiLoCo
 SNAPSHOT_SECONDS = 0.1
 RECENT = 40  # batches, by whose mean loss worker 0 decides to end
 
@@ -60,7 +60,7 @@ class Progress:
     def goes_on(self):
         """True until the loss has been below the target for some time, or the time is over."""
         mean = sum(self.losses) / len(self.losses)
-        is_low = len(self.losses) == RECENT and mean < 0.93 * self.options.target
+        is_low = len(self.losses) == RECENT and mean < 0.8 * self.options.target
         return not is_low and time.perf_counter() - self.begun < self.options.seconds
 
     def report(self):
@@ -138,6 +138,41 @@ def peer(options):
     os._exit(0)  # the destruction of Gloo's groups sometimes hangs
 
 
+def torchft(options):
+    """DiLoCo of torchft: a replica a process, with the outer optimizer of its example. Both end when worker 0 does."""
+    import datetime
+
+    from torchft import Manager, ProcessGroupGloo
+    from torchft.local_sgd import DiLoCo
+
+    rank = int(os.environ["RANK"])
+    network, sgd, dataset = ready(options, rank)
+    store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    manager = Manager(pg=ProcessGroupGloo(timeout=datetime.timedelta(seconds=60)), min_replica_size=2, use_async_quorum=False,
+                      state_dict=network.state_dict, load_state_dict=network.load_state_dict, rank=0, world_size=1,
+                      store_addr="127.0.0.1", store_port=store.port, replica_id=f"worker-{rank}", hostname="127.0.0.1",
+                      lighthouse_addr=os.environ["SLOWED_LIGHTHOUSE"])  # fmt: skip
+    outer = torch.optim.SGD(network.parameters(), lr=0.7, momentum=0.9, nesterov=True)
+    half = [values[rank::2] for values in dataset]
+    ended = pathlib.Path(os.environ["SLOWED_ENDED"])
+    progress = None
+    with DiLoCo(manager, [network], sgd, outer, sync_every=LOCAL_STEPS):
+        for points, labels in batches(half, options.batch // 2, options.seed + rank):
+            progress = progress or Progress(options, rank, network)
+            sgd.zero_grad()
+            loss = functional.cross_entropy(network(points), labels)
+            loss.backward()
+            sgd.step()
+            progress.took_step(loss)
+            if rank == 0 and not progress.goes_on():
+                break
+            if ended.exists():
+                os._exit(0)
+    ended.touch()
+    progress.report()
+    os._exit(0)  # the other one may wait for this one
+
+
 def five_calls(options):
     import syncopate_torch as syncopate
 
@@ -167,7 +202,7 @@ def five_calls(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("way", choices=("ddp", "accelerate", "batch", "global"))
+    parser.add_argument("way", choices=("ddp", "accelerate", "torchft", "batch", "global"))
     parser.add_argument("--ratio", type=int, default=1, help="worker 1 has 1 / RATIO of a core")
     parser.add_argument("--batch", type=int, default=64, help="samples of both workers in a step")
     parser.add_argument("--rate", type=float, default=0.02)
@@ -175,7 +210,8 @@ def main():
     parser.add_argument("--target", type=float, default=0.5)
     parser.add_argument("--seconds", type=float, default=40, help="the longest time of training")
     options = parser.parse_args()
-    (peer if options.way in ("ddp", "accelerate") else five_calls)(options)
+    train = {"ddp": peer, "accelerate": peer, "torchft": torchft}.get(options.way, five_calls)
+    train(options)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from measuring import ROOT, Contestant, comparison, interleave, speed, table, wi
 from mpi import mpi
 from overlap import overlap
 from programs import processor_flags
+from slowed import slowed
 
 MIB = 2**20
 
@@ -307,8 +308,8 @@ def asynchronous(programs, options):
 SUITES = {
     suite.__name__.replace("_", "-"): suite
     for suite in (
-        local, libtorch, networks, precision, ssgd, loops, backend, unequal, overlap, python, start, memory, simulator,
-        latency, rules, push_pull, asynchronous, allreduce, allreduce_tcp, between_hosts, mpi, compress,
+        local, libtorch, networks, precision, ssgd, loops, backend, unequal, slowed, overlap, python, start, memory,
+        simulator, latency, rules, push_pull, asynchronous, allreduce, allreduce_tcp, between_hosts, mpi, compress,
     )  # fmt: skip
 }
 
