@@ -11,7 +11,7 @@ import measuring
 from programs import HERE
 
 RATIOS = (1, 2, 4, 8)
-RATES = (0.01, 0.02, 0.05)
+RATES = (0.02, 0.05)
 RATIO_OF_RATES = 4  # at which each way gets the best of these rates
 CGROUPS = pathlib.Path("/sys/fs/cgroup/cpu")
 LIMIT = 120  # seconds of one run

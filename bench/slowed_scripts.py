@@ -7,7 +7,6 @@ core (a cgroup's quota). Worker 0 prints a line of JSON: the seconds of training
     syncopate run -n 2 -- slowed_scripts.py batch | global   by five calls: as many samples on each, or divided by speed
 """
 import argparse
-import collections
 import gzip
 import json
 import os
@@ -23,7 +22,8 @@ from torch_local import NETWORKS
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 LOCAL_STEPS = 8  # of a round of Accelerate's LocalSGD, as in its example, and of torchft's DiLoCo
 SNAPSHOT_SECONDS = 0.1
-RECENT = 40  # batches, by whose mean loss worker 0 decides to end
+LOOK_SECONDS = 1.0  # between two looks of worker 0 at the loss on a few images, by which it ends
+LOOK_IMAGES = 500
 
 
 def images_of(part):
@@ -48,33 +48,39 @@ class Progress:
 
     def __init__(self, options, rank, network):
         self.options, self.rank, self.network = options, rank, network
-        self.snapshots, self.losses = [], collections.deque(maxlen=RECENT)
+        self.snapshots, self.looks, self.is_low = [], 0, False
+        self.points, self.labels = images_of("t10k") if rank == 0 else (None, None)
         self.begun = time.perf_counter()
 
-    def took_step(self, loss):
+    def took_step(self):
         elapsed = time.perf_counter() - self.begun
-        self.losses.append(loss.item())
-        if self.rank == 0 and elapsed >= SNAPSHOT_SECONDS * (len(self.snapshots) + 1):
+        if self.rank != 0:
+            return
+        if elapsed >= SNAPSHOT_SECONDS * (len(self.snapshots) + 1):
             self.snapshots.append((elapsed, {name: value.clone() for name, value in self.network.state_dict().items()}))
+        if elapsed >= LOOK_SECONDS * (self.looks + 1):
+            self.looks += 1
+            self.is_low = self.loss_on(LOOK_IMAGES) < 0.93 * self.options.target
+
+    def loss_on(self, images):
+        with torch.no_grad():
+            return functional.cross_entropy(self.network(self.points[:images]), self.labels[:images]).item()
 
     def goes_on(self):
-        """True until the loss has been below the target for some time, or the time is over."""
-        mean = sum(self.losses) / len(self.losses)
-        is_low = len(self.losses) == RECENT and mean < 0.8 * self.options.target
-        return not is_low and time.perf_counter() - self.begun < self.options.seconds
+        """True until the loss is below the target, or the time is over."""
+        return not self.is_low and time.perf_counter() - self.begun < self.options.seconds
+
+    def is_reached_in(self, snapshot):
+        self.network.load_state_dict(self.snapshots[snapshot][1])
+        return self.loss_on(2000) <= self.options.target
 
     def report(self):
         if self.rank != 0:
             return
-        points, labels = (values[:2000] for values in images_of("t10k"))
-        reached = None
-        for elapsed, state in self.snapshots:
-            self.network.load_state_dict(state)
-            with torch.no_grad():
-                loss = functional.cross_entropy(self.network(points), labels).item()
-            if loss <= self.options.target:
-                reached = elapsed
-                break
+        coarse = next((number for number in range(0, len(self.snapshots), 8) if self.is_reached_in(number)), len(self.snapshots))
+        around = range(max(0, coarse - 7), min(coarse + 1, len(self.snapshots)))
+        first = next((number for number in around if self.is_reached_in(number)), None)
+        reached = None if first is None else self.snapshots[first][0]
         print(json.dumps({"seconds": reached, "trained": time.perf_counter() - self.begun}), flush=True)
 
 
@@ -101,16 +107,18 @@ def batches(dataset, size, seed):
 def peer(options):
     """Each worker has half of the batch. Worker 0 decides at every tenth step whether training goes on."""
     rank = int(os.environ["RANK"])
-    network, sgd, dataset = ready(options, rank)
-    half = [values[rank::2] for values in dataset]
     if options.way == "ddp":
         distributed.init_process_group("gloo")
-        wrapped, step = torch.nn.parallel.DistributedDataParallel(network), sgd.step
     else:
         from accelerate import Accelerator
         from accelerate.local_sgd import LocalSGD
 
         accelerator = Accelerator(cpu=True)
+    network, sgd, dataset = ready(options, rank)
+    half = [values[rank::2] for values in dataset]
+    if options.way == "ddp":
+        wrapped, step = torch.nn.parallel.DistributedDataParallel(network), sgd.step
+    else:
         wrapped, sgd = accelerator.prepare(network, sgd)
         local = LocalSGD(accelerator=accelerator, model=wrapped, local_sgd_steps=LOCAL_STEPS, enabled=True)
         local.__enter__()
@@ -127,7 +135,7 @@ def peer(options):
         loss = functional.cross_entropy(wrapped(points), labels)
         loss.backward()
         step()
-        progress.took_step(loss)
+        progress.took_step()
         steps += 1
         if steps % 10 == 0:
             goes_on.fill_(progress.goes_on())
@@ -163,7 +171,7 @@ def torchft(options):
             loss = functional.cross_entropy(network(points), labels)
             loss.backward()
             sgd.step()
-            progress.took_step(loss)
+            progress.took_step()
             if rank == 0 and not progress.goes_on():
                 break
             if ended.exists():
@@ -191,7 +199,7 @@ def five_calls(options):
             loss = functional.cross_entropy(network(dataset[0][indices]), dataset[1][indices])
             loss.backward()
             optimizer.step()
-            progress.took_step(loss)
+            progress.took_step()
             goes_on = progress.goes_on() if job.rank == 0 else not ended.exists()
             if not goes_on:
                 ended.touch()
@@ -208,7 +216,7 @@ def main():
     parser.add_argument("--rate", type=float, default=0.02)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--target", type=float, default=0.5)
-    parser.add_argument("--seconds", type=float, default=40, help="the longest time of training")
+    parser.add_argument("--seconds", type=float, default=25, help="the longest time of training")
     options = parser.parse_args()
     train = {"ddp": peer, "accelerate": peer, "torchft": torchft}.get(options.way, five_calls)
     train(options)
