@@ -84,13 +84,18 @@ def output_of(starts):
                          text=True)  # fmt: skip
         for command, environment in starts
     ]
-    outputs = [started[0].communicate(timeout=LIMIT)[0]]
-    for other in started[1:]:
-        try:
-            outputs.append(other.communicate(timeout=5)[0])
-        except subprocess.TimeoutExpired:  # it waits for the first one, which has ended
-            other.kill()
-            outputs.append(other.communicate()[0])
+    try:
+        outputs = [started[0].communicate(timeout=LIMIT)[0]]
+        for other in started[1:]:
+            try:
+                outputs.append(other.communicate(timeout=5)[0])
+            except subprocess.TimeoutExpired:  # it waits for the first one, which has ended
+                other.kill()
+                outputs.append(other.communicate()[0])
+    finally:
+        for process in started:
+            process.kill()  # without effect on one that has ended
+            process.wait()
     if started[0].returncode != 0:
         raise RuntimeError("\n".join(outputs))
     return "\n".join(outputs)

@@ -20,7 +20,7 @@ from torch.nn import functional
 from torch_local import NETWORKS
 
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
-LOCAL_STEPS = 8  # of a round of Accelerate's LocalSGD, as in its example, and of torchft's DiLoCo
+LOCAL_STEPS = 8  # of a round of Accelerate's LocalSGD and of torchft's DiLoCo
 SNAPSHOT_SECONDS = 0.1
 LOOK_SECONDS = 1.0  # between two looks of worker 0 at the loss on a few images, by which it ends
 LOOK_IMAGES = 500
@@ -147,7 +147,7 @@ def peer(options):
 
 
 def torchft(options):
-    """DiLoCo of torchft: a replica a process, with the outer optimizer of its example. Both end when worker 0 does."""
+    """DiLoCo of torchft: a replica a process, with the outer optimizer of its paper. Both end when worker 0 does."""
     import datetime
 
     from torchft import Manager, ProcessGroupGloo

@@ -300,8 +300,9 @@ SYNCOPATE_API syncopate_status syncopate_share_open(syncopate_job *job, uint64_t
                                                     syncopate_share **share);
 /* As syncopate_share_open, but the workers divide the `global_batch` samples of a step, or of a round of esync, by the
  * measured speeds of their devices: the share has as many samples in each step as the training wants. Schemes other than
- * ssgd and esync divide it once: by the speeds in a cluster file, or equally. Errors: CONFIG if data-order is fixed and
- * the scheme follows speeds. */
+ * ssgd and esync divide it once: by the speeds in a cluster file, or equally. Errors: CONFIG
+ * for a batch of fewer than two samples for each worker or of more than the dataset has, for a second such share, and
+ * under esync if data-order is fixed. */
 SYNCOPATE_API syncopate_status syncopate_share_open_by_speed(syncopate_job *job, uint64_t samples, uint64_t global_batch,
                                                              syncopate_share **share);
 /* Frees the share. NULL has no effect. */
@@ -319,8 +320,8 @@ SYNCOPATE_API syncopate_status syncopate_share_next_epoch(syncopate_share *share
  * are not known, and the epoch restarts. Errors: CONFIG for more steps than this worker has in the epoch, and for an
  * epoch above 2^32 - 1. */
 SYNCOPATE_API syncopate_status syncopate_share_resume(syncopate_share *share, uint64_t epoch, uint64_t step);
-/* The steps of this worker in the current epoch, and their samples. Either pointer may be NULL. Errors: CONFIG if
- * samples are leased, because the numbers then also depend on the other workers. */
+/* The steps of this worker in the current epoch, and their samples: 0 if steps are divided by speed. Either pointer may
+ * be NULL. Errors: CONFIG if samples are leased, because the numbers then also depend on the other workers. */
 SYNCOPATE_API syncopate_status syncopate_share_length(syncopate_share *share, uint64_t *steps, uint64_t *samples);
 /* Completed epochs so far. */
 SYNCOPATE_API uint64_t syncopate_share_epoch(const syncopate_share *share);

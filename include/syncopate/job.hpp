@@ -216,7 +216,8 @@ class Job {
   /// As `share`, but the workers divide the `global_batch` samples of a step, or of a round of
   /// esync, by the measured speeds of their devices. A step passes the number of its samples.
   /// Schemes other than ssgd and esync divide it once: by the speeds in a cluster file, or equally.
-  /// Errors: ConfigError if data-order is fixed and the scheme follows speeds.
+  /// Errors: ConfigError for a batch of fewer than two samples for each worker or of more than the
+  /// dataset has, for a second such share, and under esync if data-order is fixed.
   Share share_by_speed(std::size_t samples, std::size_t global_batch) {
     syncopate_share* share = nullptr;
     detail::check(syncopate_share_open_by_speed(handle(), samples, global_batch, &share));

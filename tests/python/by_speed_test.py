@@ -51,17 +51,17 @@ class BySpeed(ScriptTest):
         self.assertEqual(*(facts["parameters"] for facts in found))
         return found
 
-    def expect_parts(self, found, fast, slow):
-        """Expects these sizes of most steps of the last epoch."""
-        sizes = [[len(indices) for epoch, indices in facts["steps"] if epoch == scripts.EPOCHS - 1] for facts in found]
-        self.assertIn(statistics.median_low(sizes[0]), fast, sizes)
-        self.assertIn(statistics.median_low(sizes[1]), slow, sizes)
+    def expect_parts(self, found):
+        """Expects most steps of the last epoch to follow the speeds, 32 and 8 of 40 samples; on a busy machine less exactly."""
+        fast, slow = (statistics.median_low(len(indices) for epoch, indices in facts["steps"] if epoch == scripts.EPOCHS - 1)
+                      for facts in found)
+        self.assertGreater(fast, 2 * slow)
 
     def test_steps_of_ssgd_are_those_of_one_process(self):
         for kind in ("usual", "ahead", "own"):
             found = self.train("ssgd", kind)
             self.assertTrue(found[0]["together"])
-            self.expect_parts(found, fast=range(30, 35), slow=range(6, 11))
+            self.expect_parts(found)
             steps = 38  # the last one of an epoch has 20 samples
             self.assertEqual([(facts["length"], len(facts["steps"])) for facts in found], [(steps, steps * scripts.EPOCHS)] * 2)
             for number, (first, second) in enumerate(zip(*(facts["steps"] for facts in found))):
@@ -72,8 +72,7 @@ class BySpeed(ScriptTest):
             torch.testing.assert_close(torch.tensor(found[0]["parameters"]), expected, rtol=1e-5, atol=1e-5)
 
     def test_rounds_of_esync(self):
-        found = self.train("esync", "usual")
-        self.expect_parts(found, fast=range(28, 41), slow=range(4, 13))
+        self.expect_parts(self.train("esync", "usual"))
 
     def test_what_scripts_do_after_an_epoch(self):
         found = self.on_the_pair("with_an_epoch_s_idioms")

@@ -60,8 +60,8 @@ class LoopJob::Member : public std::enable_shared_from_this<LoopJob::Member> {
   /// `batch_size`: of this worker; by speed: of all workers together. Errors: ConfigError.
   std::shared_ptr<LoopShare::Order> share(std::uint64_t samples, std::uint32_t batch_size,
                                           Division division);
-  /// Of the share by speed; else of the first one that is in use: later ones may be those of tests.
-  /// Where none is, those of the last one; empty before the first.
+  /// The sizes of the share by speed. Without one, those of the first share in use, because later
+  /// ones may serve tests; if none is in use, those of the last share. Empty before the first.
   std::optional<ShareSizes> sizes() const;
 
   /// The samples that the training wants in this worker's next step; 0: none has begun. From any

@@ -28,7 +28,7 @@ std::shared_ptr<LoopJob::Member> to_member(const std::weak_ptr<LoopJob::Member>&
   if (!member->is_of_this_process()) {
     throw ConfigError(
         "a forked process cannot ask for the samples that the coordinator leases to the process "
-        "that forked it; ask before fork, or choose data-order fixed");
+        "that forked it; ask before fork, or choose data-order fixed and a batch_size");
   }
   return member;
 }
