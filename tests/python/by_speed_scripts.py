@@ -45,7 +45,9 @@ def trains(scheme, kind):
 def refused(kind):
     """Prints why a job does not divide a batch by speed."""
     points, values, module = problem()
-    job = syncopate.init("esync", options={"data-order": "fixed"}) if kind == "fixed" else syncopate.init("ssgd")
+    order = {"fixed": ("esync", {"data-order": "fixed"}), "leased": ("ssgd", {"data-order": "leased"})}
+    scheme, options = order.get(kind, ("ssgd", {}))
+    job = syncopate.init(scheme, options=options)
     dataset, reason = TensorDataset(points, values), None
     try:
         if kind in ("none", "both"):

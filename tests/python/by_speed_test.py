@@ -92,7 +92,8 @@ class BySpeed(ScriptTest):
 
     def test_what_is_not_possible(self):
         reasons = {"none": "give one of them, found none", "both": "give one of them, found both",
-                   "fixed": "leave out --data-order fixed", "size": "leave out the optimizer's option batch_size",
+                   "fixed": "leave out --data-order fixed", "leased": "leave out --data-order leased",
+                   "size": "leave out the optimizer's option batch_size",
                    "small": "at least 2 samples for each of 2 workers, 4 in all, and at most the 1500 samples .* found 3",
                    "large": "at most the 1500 samples of the dataset; found 1501", "second": "has one already"}
         calls = [["refused", kind] for kind in reasons]

@@ -18,6 +18,11 @@ namespace {
 /// Of a share: no job comes to one behind it, and the steps of all before it are a number.
 constexpr std::size_t last_epoch = std::numeric_limits<std::uint32_t>::max();
 
+/// True if steps are parts of a round, as large as the pacer wants.
+bool has_parts_of_rounds(const JobPlan& plan, Division division) {
+  return division == Division::by_speed && traits_of(plan.config()).divides_batches;
+}
+
 }  // namespace
 
 std::shared_ptr<LoopJob::Member> to_member(const std::weak_ptr<LoopJob::Member>& job) {
@@ -42,16 +47,16 @@ std::shared_ptr<LoopShare::Order> LoopJob::Member::share(std::uint64_t samples,
   GivenOptions options = given_;
   set_batch(options, batch_size, division);
   const JobPlan plan(loop_config(options, size()));
-  const SchemeTraits traits = traits_of(plan.config());
+  const bool balances = traits_of(plan.config()).balances;
   const std::vector<std::uint32_t> batches = plan.batch_sizes();
-  const bool is_round = division == Division::by_speed && traits.divides_batches;
+  const bool is_round = has_parts_of_rounds(plan, division);
   const std::uint32_t own = is_round ? batch_size / size() : batches[rank()];
   const ShareSizes sizes{.samples = samples,
                          .batch_size = batch_size,
                          .step_size = is_alone() ? own : samples_of_loop_step(plan.config(), own),
                          .division = division};
-  const bool follows_speeds = is_round || traits.balances;
-  if (traits.balances) {
+  const bool follows_speeds = is_round || balances;
+  if (balances) {
     want_samples(0, batches);
   }
   auto order = std::make_shared<LoopShare::Order>(
@@ -103,13 +108,18 @@ std::unique_ptr<SampleSource> LoopJob::Member::source(const JobPlan& plan,
   const ProgramNode::SharedDataset shared{.number = number, .samples = sizes.samples};
   const DataOrder order = data_order_in(given_, plan.config());
   Partition whole(dataset.train.labels, {.seed = plan.config().seed, .shares = {1}});
-  if (sizes.division == Division::by_speed && traits_of(plan.config()).balances) {
+  if (traits_of(plan.config()).balances) {
+    const auto given = given_.find(std::string(data_order_option.name));
+    if (given != given_.end() && given->second == "leased") {
+      throw ConfigError(
+          "under ssgd the steps of a global batch are the same at any speed, and no samples are "
+          "leased: leave out --data-order leased, or pass batch_size");
+    }
     return std::make_unique<DividedSamples>(
         weak_from_this(), std::move(whole),
         DividedSamples::Options{.dataset = shared, .global_batch = sizes.batch_size});
   }
-  const bool is_round =
-      sizes.division == Division::by_speed && traits_of(plan.config()).divides_batches;
+  const bool is_round = has_parts_of_rounds(plan, sizes.division);
   if (is_round && order == DataOrder::fixed) {
     throw ConfigError(
         "the steps of a global batch follow the speeds of the devices, and a fixed data order has "
