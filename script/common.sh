@@ -49,7 +49,8 @@ read_torch() {
 # environment in build, unless they are there already or SYNCOPATE_NO_BOOTSTRAP is set. The link
 # build/torch-pip leads to the torch package, which contains libtorch.
 install_pip_torch() {
-  local packages=(torch==2.13.0 numpy lightning==2.6.6 accelerate==1.15.0 tensorboard) venv=build/torch-pip-venv
+  local packages=(torch==2.13.0 numpy lightning==2.6.6 accelerate==1.15.0 tensorboard "ray[train]==2.60.0"
+    kubernetes-validate==1.37.0 kubeflow-trainer-api==2.3.0) venv=build/torch-pip-venv
   [ -z "${SYNCOPATE_NO_BOOTSTRAP:-}" ] || return 0
   [ ! -e build/torch-pip/lib/libtorch.so ] || ! grep -qsxF "${packages[*]}" "$venv/installed" || return 0
   say "install ${packages[*]} from PyPI into $venv"
