@@ -123,6 +123,17 @@ def linked_networks():
 
 
 @functools.cache
+def tunnels():
+    """Linked networks whose hosts encrypt by WireGuard in a program of theirs. The result has no words."""
+    if linked_networks().lacks:
+        return linked_networks()
+    if shutil.which("wireguard-go") is None or shutil.which("wg") is None:
+        return Found(lacks="no WireGuard: it needs the packages wireguard-go and wireguard-tools")
+    reason = attempt("unshare", "--net", "ip", "tuntap", "add", "mode", "tun", "name", "tunnel")
+    return Found(lacks=reason and f"no tunnels: {reason}")
+
+
+@functools.cache
 def another_user(program="true"):
     """Another user, who may run `program` and own a file."""
     words = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
@@ -221,6 +232,7 @@ def surroundings():
         "processes of its own (a container)": processes(),
         "a network of its own": network(),
         "linked networks": linked_networks(),
+        "tunnels of WireGuard": tunnels(),
         "another user": another_user(),
         "memory that this user may not read": unreadable_programs(),
         "a debugger": debugger(),

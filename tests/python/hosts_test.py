@@ -7,6 +7,7 @@ Method: two network namespaces with different host names, connected by a virtual
 import json
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -24,9 +25,20 @@ from syncopate_torch.core import library  # noqa: E402
 from syncopate_torch.distributed import rendezvous  # noqa: E402
 
 LIMIT = 200  # seconds for a rank
+RECORDER = """
+import socket, sys
+packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))  # of every protocol
+packets.bind(("nic", 0))
+print("ready", flush=True)
+with open(sys.argv[1], "wb", buffering=0) as file:
+    while True:
+        file.write(packets.recv(65536))
+"""
 
 
-class Hosts(unittest.TestCase):
+class HostsTest(unittest.TestCase):
+    """Two hosts with a cable between them."""
+
     def setUp(self):
         privileges.linked_networks().require()
         self.hosts = [Namespace(), Namespace()]
@@ -59,6 +71,8 @@ class Hosts(unittest.TestCase):
         outputs = [each.communicate(timeout=LIMIT)[0] for each in running]
         return outputs, [each.returncode for each in running]
 
+
+class Hosts(HostsTest):
     def test_two_hosts(self):
         for names in (("host-0", "host-1"), ("debian", "debian")):
             with self.subTest(names=names):
@@ -115,6 +129,44 @@ class Hosts(unittest.TestCase):
         for output in outputs:
             self.assertIn("SYNCOPATE_KEY_FILE is set on some ranks of the job: set it on all, or on none", output)
 
+
+class PrivateNetwork(HostsTest):
+    def encrypt(self):
+        """Connects the hosts by WireGuard, as 10.86.0.1 and 10.86.0.2."""
+        privileges.tunnels().require()
+        keys = [subprocess.run(["wg", "genkey"], capture_output=True, check=True, timeout=LIMIT).stdout for _ in self.hosts]
+        public = [subprocess.run(["wg", "pubkey"], input=key, capture_output=True, check=True, timeout=LIMIT).stdout.decode().strip()
+                  for key in keys]
+        for number, host in enumerate(self.hosts):
+            name, other = f"wg{os.getpid()}-{number}", 1 - number
+            path = pathlib.Path(self.folder) / f"wireguard-{number}"
+            path.write_bytes(keys[number])
+            host.do("wireguard-go", name)  # returns when the interface is there, and ends with it
+            self.addCleanup(host.do, "ip", "link", "delete", name)
+            host.do("wg", "set", name, "private-key", path, "listen-port", "51820", "peer", public[other],
+                    "allowed-ips", f"10.86.0.{other + 1}/32", "endpoint", f"10.84.0.{other + 1}:51820")
+            host.do("ip", "address", "add", f"10.86.0.{number + 1}/24", "dev", name)
+            host.do("ip", "link", "set", name, "up")
+
+    def recorded(self, master):
+        """Runs a job without a key; returns the bytes that passed through the cable."""
+        path = pathlib.Path(self.folder) / "recorded"
+        with subprocess.Popen(self.hosts[1].words(sys.executable, "-c", RECORDER, path), stdout=subprocess.PIPE) as recorder:
+            self.assertEqual(recorder.stdout.readline(), b"ready\n")
+            outputs, statuses = self.start("1", "hosts_scripts.py", "sends_known_values", master=master)
+            recorder.kill()
+        self.assertEqual(statuses, [0, 0], outputs)
+        self.assertIn("between the hosts (host-0, host-1) travels in clear", outputs[0])
+        self.assertNotIn("travels in clear", outputs[1])
+        return path.read_bytes()
+
+    def test_wireguard_hides_what_a_job_without_a_key_sends(self):
+        values = struct.pack("<f", 1.2345678) * 8
+        self.assertIn(values, self.recorded("10.84.0.1"))
+        self.encrypt()
+        hidden = self.recorded("10.86.0.1")
+        self.assertGreater(len(hidden), 40000, "the bytes of the values")
+        self.assertNotIn(values, hidden)
 
 
 class Addresses(unittest.TestCase):

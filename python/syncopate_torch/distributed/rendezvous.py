@@ -13,6 +13,7 @@ import re
 import secrets
 import socket
 import stat
+import sys
 import tempfile
 import threading
 import weakref
@@ -224,6 +225,9 @@ def _join_by_store(store, rank, size, close, scheme=None, options=None, timeout=
     in_file = not several and key_file is None and len(set(_said_by_all(store, "folder", rank, size, identity_of_folder()))) == 1
     host = None
     if rank == 0:
+        if unencrypted:
+            print(f"syncopate: SYNCOPATE_UNENCRYPTED=1: what the job sends between the hosts ({_names(hosts)}) travels in clear: values, "
+                  "and at the start its key", file=sys.stderr, flush=True)
         own = library.HostOptions(size=ctypes.sizeof(library.HostOptions), address=address.encode(), unencrypted=unencrypted,
                                   key_file=key_file)
         host = library.made("host_open", size, ctypes.byref(own))
@@ -304,10 +308,14 @@ def _said_by_all(store, name, rank, size, mine):
     return [store.get(f"syncopate/{name}/{other}").decode() for other in range(size)]
 
 
+def _names(hosts):
+    return ", ".join(sorted(each.split()[0] for each in set(hosts)))
+
+
 def _address_here(hosts, store):
     """Returns the address at which the host of MASTER_ADDR, or of the store, reaches this host. Errors: ConfigError if
     there is no key and the user has not declared the network trusted, and if other hosts cannot reach this one."""
-    names = ", ".join(sorted(each.split()[0] for each in set(hosts)))
+    names = _names(hosts)
     if not os.environ.get("SYNCOPATE_KEY_FILE") and os.environ.get("SYNCOPATE_UNENCRYPTED") != "1":
         raise ConfigError(f"the ranks are on several hosts ({names}), and there is no key to encrypt connections between them: "
                           "make one by `syncopate key new FILE`, copy it to each host, and set SYNCOPATE_KEY_FILE=FILE; or set "
