@@ -220,14 +220,17 @@ void Connections::answer(Socket socket) {
   }
   const PendingHandshake handshake = answer_handshake(
       std::move(socket), tls_.get(), limits_.handshake_timeout,
-      [this](const wire::Hello& hello, const std::string& from) { return validate(hello, from); },
-      [this](HandshakeResult result) {
-        Peer& caller = find(NodeId{result.welcome.you()});
-        finish_handshake(caller, std::move(result));
-      },
-      [this](const std::string& remote, const std::string& reason) {
-        refusals_.add(remote, reason, steady_now());
-      });
+      {.validate = [this](const wire::Hello& hello,
+                          const std::string& from) { return validate(hello, from); },
+       .finished =
+           [this](HandshakeResult result) {
+             Peer& caller = find(NodeId{result.welcome.you()});
+             finish_handshake(caller, std::move(result));
+           },
+       .turned_away =
+           [this](const std::string& remote, const std::string& reason) {
+             refusals_.add(remote, reason, steady_now());
+           }});
   unauthenticated_.add(handshake);
   remember(handshake);
 }

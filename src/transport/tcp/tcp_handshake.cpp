@@ -168,7 +168,7 @@ void Exchange::connect(const Endpoint& endpoint, Step next) {
   });
 }
 
-void Exchange::encrypt(const Tls& tls, Tls::Side side, Step next) {
+void Exchange::encrypt(const Tls& tls, Tls::Side side, const Step& next) {
   channel_.encrypt(tls, side);
   shake_hands(next);
 }
@@ -201,7 +201,7 @@ void Exchange::await(Socket::wait_type what, Step next) {
   channel_.socket().async_wait(what, then(std::move(next)));
 }
 
-void Exchange::write(std::vector<std::byte> frame, Step next) {
+void Exchange::write(std::vector<std::byte> frame, const Step& next) {
   outgoing_ = std::move(frame);
   written_ = 0;
   write_rest(next);
@@ -294,22 +294,20 @@ void Exchange::fail(std::exception_ptr why) {
 }
 
 PendingHandshake answer_handshake(Socket socket, const Tls* tls, Milliseconds limit,
-                                  Validate validate, Finished finished, TurnedAway turned_away) {
+                                  const Answer& answer) {
   const std::string remote = remote_name(socket);
   const std::string address = remote_address(socket);
   const auto exchange = std::make_shared<Exchange>(std::move(socket), limit);
-  exchange->start([remote, turned_away = std::move(turned_away)](Exchange& self,
-                                                                 const std::exception_ptr& why) {
+  exchange->start([remote, answer](Exchange& self, const std::exception_ptr& why) {
     const std::string reason = reason_of(why);
-    turned_away(remote, reason);
+    answer.turned_away(remote, reason);
     turn_away(self, reason, why);
   });
-  const auto greeted = [=, validate = std::move(validate),
-                        finished = std::move(finished)](Exchange& self) {
+  const auto greeted = [address, answer](Exchange& self) {
     const wire::Hello hello = wire::decode_hello(self.kind(), self.payload());
-    const wire::Welcome welcome = validate(hello, address);
+    const wire::Welcome welcome = answer.validate(hello, address);
     self.set_introduced();
-    say_welcome(self, welcome, finished);
+    say_welcome(self, welcome, answer.finished);
   };
   exchange->peek([tls, greeted](Exchange& self, unsigned char first) {
     if (tls == nullptr) {

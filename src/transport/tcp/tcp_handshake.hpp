@@ -39,10 +39,10 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   void connect(const Endpoint& endpoint, Step next);
   /// Encrypts what follows. Errors: as `TlsSession::shake_hands`.
-  void encrypt(const Tls& tls, Tls::Side side, Step next);
+  void encrypt(const Tls& tls, Tls::Side side, const Step& next);
   /// Waits for the first byte, and leaves it where it is.
   void peek(const std::function<void(Exchange&, unsigned char first)>& next);
-  void write(std::vector<std::byte> frame, Step next);
+  void write(std::vector<std::byte> frame, const Step& next);
   /// Errors: ProtocolError if the frame is not one of a handshake.
   void read(Step next);
   /// Writes the bytes that the kernel takes at once, and ignores the rest.
@@ -115,19 +115,24 @@ class WrongKey : public ConfigError {
   std::chrono::milliseconds delay_;
 };
 
-/// Validates a Hello that came from `address`. Throws an Error to refuse the node, which receives
-/// its message as the reason.
-using Validate = std::function<wire::Welcome(const wire::Hello&, const std::string& address)>;
 using Finished = std::function<void(HandshakeResult)>;
-/// Called with the name of the other end.
-using TurnedAway = std::function<void(const std::string& remote, const std::string& reason)>;
+
+/// How a node answers those that connect to it.
+struct Answer {
+  /// Validates a Hello that came from `address`. Throws an Error to refuse the node, which receives
+  /// its message as the reason.
+  std::function<wire::Welcome(const wire::Hello&, const std::string& address)> validate;
+  /// Called with the welcome of a validated node, and with an error if the stream broke at that
+  /// moment.
+  Finished finished;
+  /// Called with the name of the other end if it failed the handshake, and was refused.
+  std::function<void(const std::string& remote, const std::string& reason)> turned_away;
+};
 
 /// Answers the handshake of the node at the other end of `socket`, encrypted unless `tls` is null,
-/// which outlives the handshake. If the node fails it, the node
-/// is refused and `turned_away` is called. If `validate` welcomes the node, `finished` is called
-/// with the welcome, and with an error if the stream broke at that moment.
+/// which outlives the handshake.
 PendingHandshake answer_handshake(Socket socket, const Tls* tls, std::chrono::milliseconds limit,
-                                  Validate validate, Finished finished, TurnedAway turned_away);
+                                  const Answer& answer);
 
 struct Dial {
   Endpoint endpoint;
