@@ -101,7 +101,8 @@ build_programs() { build_with "-DSYNCOPATE_TESTS=OFF -DSYNCOPATE_BENCHMARKS=OFF"
 # build PRESET [TARGET...]: configures and builds build/PRESET.
 build() { build_with "" "$@"; }
 
-# build_with OPTIONS PRESET [TARGET...]: does the same with OPTIONS for CMake in addition to the preset's.
+# build_with OPTIONS PRESET [TARGET...]: does the same with OPTIONS for CMake in addition to the preset's. The variable
+# `ninja_options` has options for Ninja.
 build_with() {
   local options=$1 preset=$2
   shift 2
@@ -114,7 +115,8 @@ build_with() {
     cat "$(log_of "$preset")" >&2
     return 1
   }
-  cmake --build "build/$preset" --parallel "$(compilers_for "$(available_memory)" "$(nproc)")" ${1:+--target "$@"}
+  # shellcheck disable=SC2086
+  cmake --build "build/$preset" --parallel "$(compilers_for "$(available_memory)" "$(nproc)")" ${1:+--target "$@"} -- ${ninja_options:-}
 }
 
 # at_fixed_addresses COMMAND...: runs a command without the randomisation of addresses, if the container allows that: some
