@@ -61,7 +61,7 @@ std::uint32_t period_of(const DeviceSpeed& device, Duration round_time, std::uin
                         std::uint32_t longest) {
   const double rounds = probe_seconds(device) / to_seconds(round_time);
   const bool stays =
-      rounds <= current * (1 + steady) && (current == 1 || rounds > current / 2 * (1 - steady));
+      rounds <= current * (1 + steady) && (current == 1 || rounds > 0.5 * current * (1 - steady));
   if (stays) {
     return current;
   }
