@@ -9,6 +9,7 @@ from compress import compress
 from measuring import ROOT, Contestant, comparison, interleave, speed, table, with_spread
 from mpi import mpi
 from overlap import overlap
+from process_group import process_group
 from programs import processor_flags
 from slowed import slowed
 
@@ -308,8 +309,8 @@ def asynchronous(programs, options):
 SUITES = {
     suite.__name__.replace("_", "-"): suite
     for suite in (
-        local, libtorch, networks, precision, ssgd, loops, backend, unequal, slowed, overlap, python, start, memory,
-        simulator, latency, rules, push_pull, asynchronous, allreduce, allreduce_tcp, between_hosts, mpi, compress,
+        local, libtorch, networks, precision, ssgd, loops, backend, unequal, slowed, overlap, process_group, python, start,
+        memory, simulator, latency, rules, push_pull, asynchronous, allreduce, allreduce_tcp, between_hosts, mpi, compress,
     )  # fmt: skip
 }
 
