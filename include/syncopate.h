@@ -130,6 +130,8 @@ SYNCOPATE_API uint32_t syncopate_rank(const syncopate_job *job);
 SYNCOPATE_API uint32_t syncopate_worker_count(const syncopate_job *job);
 /* The rank of this worker among the workers of its host. */
 SYNCOPATE_API uint32_t syncopate_local_rank(const syncopate_job *job);
+/* A number that workers have in common if they are on one host. Errors: CONFIG for a rank that no worker has. */
+SYNCOPATE_API uint32_t syncopate_host_of(const syncopate_job *job, uint32_t rank);
 
 /* 1 if no launcher has started this process and it is a job of its own, else 0. */
 SYNCOPATE_API int syncopate_is_alone(const syncopate_job *job);
@@ -342,6 +344,12 @@ typedef struct syncopate_memory syncopate_memory;
 /* Releases the memory; the program uses none of its values any more. From any thread, also after the job has ended. */
 SYNCOPATE_API void syncopate_memory_release(syncopate_memory *memory);
 
+/* A sum over workers that the program computes. */
+typedef struct syncopate_sum syncopate_sum;
+/* Ends a sum, from any thread. `error`: NULL if the sums have replaced its values; else the reason of its failure, with
+ * which training ends. The program does not use the values or `sum` any more. NULL has no effect. */
+SYNCOPATE_API void syncopate_sum_end(syncopate_sum *sum, const char *error);
+
 /* The program's own model and optimizer, which the scheme trains.
  *
  * Callbacks run while the program is inside syncopate_training_start, `_begin_pass`, `_step`, `_take_replica`, `_finish`
@@ -371,6 +379,13 @@ typedef struct syncopate_replica {
   /* NULL, or where the reason of a failure is: the results of the callbacks then have no meaning. For languages in which
    * a callback can end without a result. */
   const char *const *reason;
+  /* For option aggregate torch: begins to replace `count` values by their sums over `sum_members` workers, and returns.
+   * These are the first worker of each host, or, if all are on one host without shared memory, all workers. Each of them
+   * begins the same sums in the same order, one after the other. The values and `sum` are valid until syncopate_sum_end,
+   * which the program calls for each sum, even after a training that has failed is closed. Called from any thread.
+   * NULL: the program has no engine for sums. */
+  void (*begin_sum)(void *user, float *values, uint64_t count, syncopate_sum *sum);
+  uint32_t sum_members;
 } syncopate_replica;
 
 /* Receives an event: the values that this worker logs for a synchronization round, as a JSON object in one line.

@@ -2,8 +2,10 @@
 
 #include <syncopate.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -130,6 +132,32 @@ class Job {
   std::uint32_t size() const { return syncopate_worker_count(handle()); }
   /// The rank of this worker among the workers of its host.
   std::uint32_t local_rank() const { return syncopate_local_rank(handle()); }
+  /// A number that workers have in common if they are on one host. Errors: ConfigError.
+  std::uint32_t host_of(std::uint32_t rank) const {
+    if (rank >= size()) {
+      throw ConfigError("no worker has rank " + std::to_string(rank));
+    }
+    return syncopate_host_of(handle(), rank);
+  }
+  /// The ranks of the workers that take part in `Training::Sums`: the first of each host, or all
+  /// workers if they are on one host.
+  std::vector<std::uint32_t> ranks_of_sums() const {
+    std::map<std::uint32_t, std::uint32_t> firsts;  // by host
+    std::vector<std::uint32_t> all;
+    for (std::uint32_t rank = 0; rank < size(); ++rank) {
+      firsts.emplace(host_of(rank), rank);
+      all.push_back(rank);
+    }
+    if (firsts.size() == 1) {
+      return all;
+    }
+    std::vector<std::uint32_t> ranks;
+    for (const auto& [host, first] : firsts) {
+      ranks.push_back(first);
+    }
+    std::sort(ranks.begin(), ranks.end());
+    return ranks;
+  }
 
   // Collectives of all workers, as those of `Group`. The operation is the sum and the root is
   // worker 0.

@@ -210,7 +210,8 @@ struct DistributedOptions {
   /// Samples in a step of this worker, for a program that does not call `partition_dataset`.
   std::optional<std::uint32_t> batch_size = {};
   std::function<void(const std::string& json)> on_round =
-      {};  ///< as `Training::Settings::on_round`
+      {};                    ///< as `Training::Settings::on_round`
+  Training::Sums sums = {};  ///< for option `aggregate` `torch`: `sums_of` of a process group
 };
 
 /// Replaces a program's optimizer in its training loop: `step` exchanges gradients or parameters
@@ -380,6 +381,7 @@ inline Training::Settings DistributedOptimizer::settings(const torch::nn::Module
   settings.options = options.options;
   settings.batch_size = options.batch_size;
   settings.on_round = options.on_round;
+  settings.sums = options.sums;
   return settings;
 }
 

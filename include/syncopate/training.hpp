@@ -14,6 +14,7 @@
 #include <syncopate/options.hpp>
 #include <syncopate/replica.hpp>
 #include <syncopate/scheme.hpp>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,16 @@ struct OptimizerRule {
 /// Thread: as the job.
 class Training {
  public:
+  /// Sums of a training by an engine of the program, such as a process group of torch, for option
+  /// `aggregate` `torch`.
+  struct Sums {
+    /// Replaces `count` values by their sums over `members` workers (`Job::ranks_of_sums`). Each of
+    /// them calls it as often as the others, in a thread of its own, one call after another. Errors
+    /// end the training.
+    std::function<void(float* values, std::size_t count)> sum = {};
+    std::uint32_t members = 0;
+  };
+
   /// Settings of a training besides job and replica.
   struct Settings {
     OptimizerRule optimizer = {};
@@ -46,6 +57,7 @@ class Training {
     /// in one line (`docs/reference/records.md`, workers/N.jsonl), on the thread of the replica's
     /// members. A job of one process has no rounds.
     std::function<void(const std::string& json)> on_round = {};
+    Sums sums = {};
   };
 
   /// Waits until every worker has made one, and gives all replicas the same parameters. Only once
@@ -155,6 +167,7 @@ class Training {
   static Training& of(void* user) { return *static_cast<Training*>(user); }
   static std::uint32_t usual_step(const Job& job, const Settings& settings);
   syncopate_replica callbacks();
+  static void begin_sum(void* user, float* values, std::uint64_t count, syncopate_sum* sum);
   /// Calls a member of the replica. Its exception is stored, and the program's own call throws it.
   template <class Body>
   const char* guarded(const Body& body) noexcept;
@@ -162,6 +175,7 @@ class Training {
 
   std::unique_ptr<Replica> replica_;
   std::function<void(const std::string&)> on_round_;
+  Sums sums_;
   std::exception_ptr failure_;  ///< of the replica
   std::string reason_;          ///< its message
   const int exceptions_ = std::uncaught_exceptions();
@@ -207,6 +221,10 @@ inline syncopate_replica Training::callbacks() {
   replica.take_step = [](void* user, double rate_factor) {
     return of(user).guarded([&] { of(user).replica_->take_step(rate_factor); });
   };
+  if (sums_.sum) {
+    replica.begin_sum = begin_sum;
+    replica.sum_members = sums_.members;
+  }
   replica.tensor_count = replica_->tensor_count();
   replica.use_gradients = [](void* user, const std::uint8_t* tensors) {
     return of(user).guarded([&] { of(user).replica_->use_gradients(tensors); });
@@ -214,9 +232,27 @@ inline syncopate_replica Training::callbacks() {
   return replica;
 }
 
+/// The thread may outlive a training that fails meanwhile.
+inline void Training::begin_sum(void* user, float* values, std::uint64_t count,
+                                syncopate_sum* sum) {
+  std::thread([compute = of(user).sums_.sum, values, count, sum] {
+    const auto failure = [&]() -> std::optional<std::string> {
+      try {
+        compute(values, count);
+        return std::nullopt;
+      } catch (const std::exception& error) {
+        return error.what();
+      } catch (...) {
+        return "the program's sum threw something that is no std::exception";
+      }
+    }();
+    syncopate_sum_end(sum, failure ? failure->c_str() : nullptr);
+  }).detach();
+}
+
 inline Training::Training(const Job& job, std::unique_ptr<Replica> replica,
                           const Settings& settings)
-    : replica_(std::move(replica)), on_round_(settings.on_round) {
+    : replica_(std::move(replica)), on_round_(settings.on_round), sums_(settings.sums) {
   job.expect_untrained();
   if (auto scheme = detail::own_scheme(settings.scheme)) {
     own_batch_size_ = usual_step(job, settings);

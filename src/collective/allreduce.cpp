@@ -44,6 +44,7 @@ Allreduce::Allreduce(Group& group, const Options& options)
       plan_options_{.requested = options.requested,
                     .compression = options.compression,
                     .compress_remote = options.compress_remote},
+      of_program_(options.of_program),
       planned_in_(group.generation()),
       plan_(plan_options_, group.hosts()) {
   if (options.compression) {
@@ -140,12 +141,13 @@ const ReducerSpec* Allreduce::choose(std::size_t bytes) {
 Reducer& Allreduce::made(const ReducerSpec& spec) {
   std::unique_ptr<Reducer>& reducer = made_[&spec];
   if (!reducer) {
-    reducer = spec.make(group_, [this](Group& leaders, const Contribution& mine) {
+    const auto among_leaders = [this](Group& leaders, const Contribution& mine) {
       if (leaders.size() > 1) {
         const ReducerSpec& among = plan_.reducer_among_leaders(mine.values.size_bytes());
-        among.make(leaders, {})->reduce(mine);
+        among.make(leaders, {.of_program = of_program_})->reduce(mine);
       }
-    });
+    };
+    reducer = spec.make(group_, {.among_leaders = among_leaders, .of_program = of_program_});
   }
   return *reducer;
 }
@@ -153,9 +155,10 @@ Reducer& Allreduce::made(const ReducerSpec& spec) {
 Reducer& Allreduce::compressed_reducer() {
   if (!compressed_reducer_ && plan().compresses_among_leaders()) {
     compressed_reducer_ =
-        find_reducer("two-level")->make(group_, [this](Group& leaders, const Contribution& mine) {
-          CompressedReducer(leaders, *compressed_).reduce(mine);
-        });
+        find_reducer("two-level")
+            ->make(group_, {.among_leaders = [this](Group& leaders, const Contribution& mine) {
+                     CompressedReducer(leaders, *compressed_).reduce(mine);
+                   }});
   } else if (!compressed_reducer_) {
     compressed_reducer_ = std::make_unique<CompressedReducer>(group_, *compressed_);
   }

@@ -35,6 +35,7 @@ class Allreduce {
     Compression compression{};               ///< of means that may be lossy
     bool compress_remote = false;  ///< compress only between hosts, each of which reduces first
     double momentum = 0;  ///< of optimizers that get compressed means: see `CompressedAllreduce`
+    NativeAllreduce* of_program = nullptr;  ///< for a reducer of programs; outlives this
   };
 
   /// `group` outlives this. Sends nothing yet.
@@ -108,6 +109,7 @@ class Allreduce {
 
   Group& group_;
   AllreducePlan::Options plan_options_;
+  NativeAllreduce* of_program_;
   std::optional<CompressedAllreduce> compressed_;
 
   // These belong to the group's generation `planned_in_`.

@@ -49,7 +49,7 @@ const ReducerSpec& AllreducePlan::in_memory() {
 }
 
 bool AllreducePlan::wants_shared_memory() const {
-  return requests_memory() || (options_.requested == nullptr && on_one_host_);
+  return requests_memory() || (on_one_host_ && shares_memory_first());
 }
 
 bool AllreducePlan::wants_links() const {
@@ -82,6 +82,9 @@ const ReducerSpec& AllreducePlan::reducer(std::size_t bytes) {
         "--transport shm; choose another aggregate or auto");
   }
   if (const ReducerSpec* const requested = options_.requested) {
+    if (requested->among_hosts && syncopate::has_two_levels(hosts_)) {
+      return *find_reducer("two-level");
+    }
     const ReducerSpec* const other = requested->stand_in ? requested->stand_in(size()) : nullptr;
     return other != nullptr ? *other : *requested;
   }
@@ -93,6 +96,9 @@ const ReducerSpec& AllreducePlan::reducer(std::size_t bytes) {
 }
 
 const ReducerSpec& AllreducePlan::reducer_among_leaders(std::size_t bytes) {
+  if (options_.requested != nullptr && options_.requested->among_hosts) {
+    return *options_.requested;
+  }
   const auto [entry, is_new] = cheapest_among_leaders_.try_emplace(bytes);
   if (is_new) {
     const CostModel leaders = CostModel(hosts_, links_.value()).among_leaders();
@@ -142,9 +148,13 @@ AllreduceCost AllreducePlan::compressed_cost(std::size_t bytes) const {
 }
 
 std::string AllreducePlan::describe(const ReducerSpec& reducer, std::size_t bytes) const {
-  const std::string reason = reducer.in_memory               ? "one host"
-                             : options_.requested == nullptr ? links_in_words()
-                                                             : "as the configuration says";
+  const ReducerSpec* const requested = options_.requested;
+  const std::string reason = reducer.in_memory      ? "one host"
+                             : requested == nullptr ? links_in_words()
+                                                    : "as the configuration says";
+  if (reducer.has_two_levels && requested != nullptr && requested->among_hosts) {
+    return description(fmt::format("{} between hosts", requested->name), size(), bytes, reason);
+  }
   return description(reducer.name, size(), bytes, reason);
 }
 

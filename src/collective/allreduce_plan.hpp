@@ -20,7 +20,7 @@ namespace syncopate {
 ///
 /// The order of decisions:
 ///
-///     1. shared memory, where the user requests it, or leaves the choice open on one host
+///     1. shared memory, where the user requests it, or, on one host, a reducer among hosts or none
 ///     2. the reducer that the user requests, or the one that takes its place in such a group
 ///     3. else the cheapest by the cost model of the measured links
 ///
@@ -53,7 +53,8 @@ class AllreducePlan {
   /// The reducer of an uncompressed vector of at least one byte, in a group of two or more.
   /// Errors: ConfigError if shared memory is requested and not all ranks reach it.
   const ReducerSpec& reducer(std::size_t bytes);
-  /// The reducer among the host leaders, the upper of two levels. Called when links are known.
+  /// The reducer among the host leaders, the upper of two levels. Called when links are known,
+  /// unless one among hosts is requested.
   const ReducerSpec& reducer_among_leaders(std::size_t bytes);
 
   /// True if this group compresses compressible vectors.
@@ -79,6 +80,9 @@ class AllreducePlan {
   std::uint32_t size() const { return static_cast<std::uint32_t>(hosts_.size()); }
   bool requests_memory() const {
     return options_.requested != nullptr && options_.requested->in_memory;
+  }
+  bool shares_memory_first() const {
+    return options_.requested == nullptr || options_.requested->among_hosts;
   }
   AllreduceCost compressed_cost(std::size_t bytes) const;
   std::string links_in_words() const;

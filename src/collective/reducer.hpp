@@ -15,6 +15,7 @@
 namespace syncopate {
 
 class CostModel;
+class NativeAllreduce;
 
 /// What one rank contributes to a sum over all ranks, which replaces it.
 struct Contribution {
@@ -40,6 +41,12 @@ class Reducer {
 /// with the leaders' group, on each of them.
 using AmongLeaders = std::function<void(Group& leaders, const Contribution& mine)>;
 
+/// What a reducer may use beside its group.
+struct ReducerContext {
+  AmongLeaders among_leaders = {};
+  NativeAllreduce* of_program = nullptr;  ///< that of the program; null: it has none
+};
+
 /// A way to reduce, declared once, in its own file. `--aggregate`, `bench` and the plan read this.
 struct ReducerSpec {
   std::string_view name;  ///< as `--aggregate` reads it: "binary-blocks"
@@ -52,6 +59,10 @@ struct ReducerSpec {
   bool in_memory = false;
   /// Leaves the sum among host leaders to the reducer that is cheapest for these.
   bool has_two_levels = false;
+  /// Reduces among hosts: ranks of one host share memory, or reduce to its leader first.
+  bool among_hosts = false;
+  /// Is a reducer of programs that have a process group of their own, and not of `train`.
+  bool of_program = false;
   /// The reducer that takes its place in a group of this many ranks; null: none does.
   const ReducerSpec* (*stand_in)(std::uint32_t ranks) = nullptr;
   std::string_view ranks = "";      ///< the numbers for which none does: "a power of two"
@@ -62,7 +73,7 @@ struct ReducerSpec {
   /// A collective. Null where it cannot serve the group, which is the same on all ranks; only one
   /// that is `in_memory` may return it. `group` outlives the reducer. Errors: ConfigError if it
   /// cannot serve such groups at all.
-  std::unique_ptr<Reducer> (*make)(Group& group, const AmongLeaders& among_leaders) = nullptr;
+  std::unique_ptr<Reducer> (*make)(Group& group, const ReducerContext& context) = nullptr;
 };
 
 /// Every reducer of `collective/reducers.inc`, in the order of help texts. Of equal costs the first

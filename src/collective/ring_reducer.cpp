@@ -112,7 +112,7 @@ const ReducerSpec& ring_reducer() {
   static const ReducerSpec spec{
       .name = "ring",
       .seconds = seconds_of_ring,
-      .make = [](Group& group, const AmongLeaders&) -> std::unique_ptr<Reducer> {
+      .make = [](Group& group, const ReducerContext&) -> std::unique_ptr<Reducer> {
         return std::make_unique<RingReducer>(group);
       }};
   return spec;

@@ -287,7 +287,7 @@ const ReducerSpec& shm_reducer() {
   static const ReducerSpec spec{
       .name = "shm",
       .in_memory = true,
-      .make = [](Group& group, const AmongLeaders&) -> std::unique_ptr<Reducer> {
+      .make = [](Group& group, const ReducerContext&) -> std::unique_ptr<Reducer> {
         return SharedAllreduce::make(group);
       }};
   return spec;

@@ -98,7 +98,7 @@ const ReducerSpec& tree_reducer() {
   static const ReducerSpec spec{
       .name = "tree",
       .seconds = seconds_of_tree,
-      .make = [](Group& group, const AmongLeaders&) -> std::unique_ptr<Reducer> {
+      .make = [](Group& group, const ReducerContext&) -> std::unique_ptr<Reducer> {
         return std::make_unique<TreeReducer>(group);
       }};
   return spec;

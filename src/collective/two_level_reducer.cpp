@@ -126,8 +126,8 @@ const ReducerSpec& two_level_reducer() {
       .name = "two-level",
       .seconds = seconds_of_two_level,
       .has_two_levels = true,
-      .make = [](Group& group, const AmongLeaders& among_leaders) -> std::unique_ptr<Reducer> {
-        return std::make_unique<TwoLevelReducer>(group, among_leaders);
+      .make = [](Group& group, const ReducerContext& context) -> std::unique_ptr<Reducer> {
+        return std::make_unique<TwoLevelReducer>(group, context.among_leaders);
       }};
   return spec;
 }

@@ -49,7 +49,8 @@ Averaging::Averaging(Group& group, const Options& options)
                  {.requested = options.reducer,
                   .compression = options.compression,
                   .compress_remote = options.compress_remote,
-                  .momentum = options.momentum}),
+                  .momentum = options.momentum,
+                  .of_program = options.of_program}),
       buffers_of_all_(options.buffers) {
   if (options.periods) {
     book_.emplace(1 + group.rank_in_job(Rank{group.size() - 1}).value);

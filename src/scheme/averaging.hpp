@@ -54,7 +54,8 @@ class Averaging {
     const ReducerSpec* reducer = nullptr;  ///< of the allreduce; null: the cheapest
     /// How the allreduce compresses the model's values; buffers are not compressed.
     Compression compression{};
-    bool compress_remote = false;  ///< compress only between hosts
+    bool compress_remote = false;           ///< compress only between hosts
+    NativeAllreduce* of_program = nullptr;  ///< for a reducer of programs; outlives the averaging
     /// The buffers of every worker's replica before its first step; only the constructor reads
     /// them.
     std::span<const float> buffers{};

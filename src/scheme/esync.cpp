@@ -22,9 +22,14 @@ bool overlaps(const OptionValues& options) {
   return options[option::overlap] != Overlap::off;
 }
 
+/// True where the values of a round are reduced by what knows all workers as its members.
+bool reduces_elsewhere(const Aggregate& aggregate) {
+  return aggregate.by_server || (aggregate.reducer && aggregate.reducer->of_program);
+}
+
 /// Without a server, the remaining workers finish a round without a failed one.
 void adapt_esync(SchemeTraits& traits, const SchemeJob& job) {
-  traits.regroups = !job.options[option::aggregate].by_server;
+  traits.regroups = !reduces_elsewhere(job.options[option::aggregate]);
   traits.divides_batches = job.options[option::pacing] == PaceRule::timed;
   traits.measures_batches = traits.divides_batches && !job.options[option::min_batch_size];
 }
@@ -67,8 +72,9 @@ std::string_view reason_for_full_rounds(const SchemeDefaults& defaults) {
   if (!overlaps(options)) {
     return "--overlap on, because no worker can wait for one that computes several rounds";
   }
-  if (aggregate.by_server || (aggregate.reducer && aggregate.reducer->transport == "mpi")) {
-    return "another --aggregate: a server, or the allreduce of MPI, takes the values of all "
+  const bool by_mpi = aggregate.reducer && aggregate.reducer->transport == "mpi";
+  if (reduces_elsewhere(aggregate) || by_mpi) {
+    return "another --aggregate: a server, MPI or a process group of torch takes the values of all "
            "workers";
   }
   if (defaults.compresses) {

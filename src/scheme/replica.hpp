@@ -17,6 +17,8 @@
 
 namespace syncopate {
 
+class NativeAllreduce;
+
 /// The three flat vectors of a replica.
 enum class ReplicaVector {
   params,   ///< the trained parameters
@@ -82,6 +84,10 @@ class Replica {
   /// The vector where it is, for reducers that take it there (`ReducerSpec::takes`). Such a reducer
   /// changes it in place, without `store`.
   virtual Values values(ReplicaVector which) { return view(which); }
+
+  /// The allreduce that the program has, such as that of a process group of torch; null: it has
+  /// none. It outlives the replica's training.
+  virtual NativeAllreduce* allreduce_of_program() { return nullptr; }
 
   /// Moves the vectors in host memory, with their values, to memory that the other nodes of the
   /// host can access. Earlier results of `view` become invalid. Errors: DataError; a vector for

@@ -74,9 +74,9 @@ inline constexpr Option<Aggregate> aggregate{
     .group = option_group::synchronization,
     .value = "NAME",
     .help =
-        "how values are reduced over all workers; auto: the cheapest allreduce; server: a "
-        "parameter "
-        "server, which keeps the model with --scheme nbssgd --commit racy"};
+        "how values are reduced over all workers; auto: the cheapest allreduce; torch: a process "
+        "group of the script; server: a parameter server, which keeps the model with --scheme "
+        "nbssgd --commit racy"};
 
 inline constexpr Option<std::uint32_t> local_steps{
     .name = "local-steps",

@@ -254,7 +254,8 @@ struct ConfigFacts {
   /// The processes that a launcher such as mpirun has started, workers and servers together; empty:
   /// none yet.
   std::optional<std::uint32_t> ranks = {};
-  bool mpi = false;  ///< the ranks can connect by MPI
+  bool mpi = false;          ///< the ranks can connect by MPI
+  bool of_programs = false;  ///< that have loops of their own
   /// If the function is empty, the learning rate stays unset.
   std::function<double(Optimizer)> usual_learning_rate;
   std::string time;  ///< "20260131-235959": the beginning of a new run folder's name

@@ -243,6 +243,16 @@ void check_aggregate(const TrainConfig& config) {
   }
 }
 
+/// Errors: ConfigError if the job has no program with a process group of its own.
+void expect_program(const TrainConfig& config, const ConfigFacts& facts) {
+  const auto* const reducer = config.scheme_options[option::aggregate].reducer;
+  if (reducer != nullptr && reducer->of_program && !facts.of_programs) {
+    throw ConfigError(
+        fmt::format("aggregate {} is for scripts that have a process group; choose another or auto",
+                    reducer->name));
+  }
+}
+
 /// Errors: ConfigError if the transport is MPI but no MPI launcher has started the ranks.
 void resolve_transport(TrainConfig& config, const ConfigFacts& facts) {
   if (config.transport == TransportKind::automatic) {
@@ -462,6 +472,7 @@ void check_given(const TrainConfig& config, const std::set<std::string_view>& gi
 TrainConfig resolve_config(TrainConfig config, const ConfigFacts& facts) {
   check_split(config);
   resolve_network(config);
+  expect_program(config, facts);
   resolve_transport(config, facts);
   config.servers = resolve_servers(config);
   config.workers = resolve_workers(config, facts);

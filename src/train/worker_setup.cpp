@@ -219,6 +219,7 @@ Averaging::Options WorkerSetup::averaging() {
           .reducer = config().scheme_options[option::aggregate].reducer,
           .compression = config().compress,
           .compress_remote = config().compress_remote,
+          .of_program = replica_.allreduce_of_program(),
           .buffers = replica_.view(ReplicaVector::buffers),
           .server = server_ ? &*server_ : nullptr,
           .samples_to_do = to_do - std::min(to_do, progress_.samples)};

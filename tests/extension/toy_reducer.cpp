@@ -44,7 +44,7 @@ const ReducerSpec& toy_reducer() {
   static const ReducerSpec spec{
       .name = "toy",
       .takes = [](const Values& values) { return values.type() == ValueType::float32; },
-      .make = [](Group& group, const AmongLeaders&) -> std::unique_ptr<Reducer> {
+      .make = [](Group& group, const ReducerContext&) -> std::unique_ptr<Reducer> {
         return std::make_unique<ToyReducer>(group);
       }};
   return spec;

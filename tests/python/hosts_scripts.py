@@ -1,17 +1,64 @@
-"""A script for hosts_test.py."""
-import syncopate_torch  # noqa: F401 (torch 1 does not find the backend by itself)
+"""Scripts for hosts_test.py: hosts_scripts.py NAME [ARGUMENT...]."""
+import contextlib
+import hashlib
+
+import scripts
+import syncopate_torch
 import torch
 from torch import distributed as dist
+from torch.nn import functional
 
 from calls import run_calls, say
 
 
 def sends_known_values():
-    """Rank 0 sends values by which a recording of the network is searched (hosts_test.py)."""
+    """Rank 0 sends values by which a recording of the network is searched."""
     dist.init_process_group("syncopate")
     values = torch.full((10000,), 1.2345678 if dist.get_rank() == 0 else 0.0)
     dist.broadcast(values, src=0)
     say(sum=values.double().sum().item())
+
+
+def trained(scheme, aggregate, *options):
+    """Trains by a scheme into the run folder of this name. Returns a digest of the model's bits, and the number of rounds."""
+    rounds = []
+    points, labels, network = scripts.problem()
+    network = torch.nn.Sequential(torch.nn.BatchNorm1d(points.shape[1]), network)
+    given = {"aggregate": aggregate, "run-dir": "-".join((scheme, aggregate, *options))}
+    with syncopate_torch.init(scheme, {**given, **dict(option.split("=") for option in options)}) as job:
+        loader = job.partition_dataset(torch.utils.data.TensorDataset(points, labels), batch_size=8 * job.size)
+        optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.05, momentum=0.9), network,
+                                             on_round=rounds.append)
+        for _ in range(6):
+            for inputs, targets in loader:
+                optimizer.zero_grad()
+                functional.cross_entropy(network(inputs), targets).backward()
+                optimizer.step()
+        optimizer.finish()
+    values = torch.cat([value.flatten() for value in network.state_dict().values() if value.is_floating_point()])
+    return {"bits": hashlib.sha256(values.detach().numpy().tobytes()).hexdigest(), "rounds": len(rounds)}
+
+
+def by_group_of_torch(*calls):
+    """Trains over a group of Gloo. A call: SCHEME/AGGREGATE/OPTION=VALUE/..."""
+    dist.init_process_group("gloo")
+    for call in calls:
+        say(trained=call, **trained(*call.split("/")))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def without_a_group():
+    """Asks for sums by torch without a default group, and with one whose backend is the job itself."""
+    reasons = []
+    for begin in (lambda: None, lambda: dist.init_process_group("syncopate")):
+        begin()
+        with contextlib.suppress(SystemExit):
+            try:
+                trained("ssgd", "torch")
+            except syncopate_torch.ConfigError as error:
+                reasons.append(str(error))
+    say(reasons=reasons)
 
 
 if __name__ == "__main__":

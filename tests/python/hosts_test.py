@@ -54,22 +54,31 @@ class HostsTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def start(self, trusted, script, *arguments, names=("host-0", "host-1"), master="10.84.0.1", keys=(None, None)):
-        """Runs a script on both hosts; returns the outputs of the two ranks and their exit statuses."""
+    def start(self, trusted, script, *arguments, names=("host-0", "host-1"), master="10.84.0.1", keys=(None, None), each=1):
+        """Runs a script on both hosts, in `each` ranks on each; returns the outputs of the ranks and their exit statuses."""
         running = []
-        for rank, host in enumerate(self.hosts):
-            place = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": master, "MASTER_PORT": "29500",
-                     "LOCAL_WORLD_SIZE": "1", "SYNCOPATE_UNENCRYPTED": trusted, "PYTHONWARNINGS": "ignore"}
+        for rank in range(2 * each):
+            number = rank // each
+            host = self.hosts[number]
+            place = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(2 * each), "MASTER_ADDR": master, "MASTER_PORT": "29500",
+                     "LOCAL_RANK": str(rank % each), "LOCAL_WORLD_SIZE": str(each), "SYNCOPATE_UNENCRYPTED": trusted,
+                     "GLOO_SOCKET_IFNAME": "nic", "PYTHONWARNINGS": "ignore"}
             if master is None:
                 del place["MASTER_ADDR"]
-            if keys[rank] is not None:
-                place["SYNCOPATE_KEY_FILE"] = str(keys[rank])
-            named = ["unshare", "--uts", "sh", "-c", f'hostname {names[rank]} && exec "$@"', "sh"]
+            if keys[number] is not None:
+                place["SYNCOPATE_KEY_FILE"] = str(keys[number])
+            named = ["unshare", "--uts", "sh", "-c", f'hostname {names[number]} && exec "$@"', "sh"]
             command = host.words(*named, sys.executable, "-B", HERE / script, *arguments)
             running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=place,
                                             cwd=self.folder))
-        outputs = [each.communicate(timeout=LIMIT)[0] for each in running]
-        return outputs, [each.returncode for each in running]
+        outputs = [rank.communicate(timeout=LIMIT)[0] for rank in running]
+        return outputs, [rank.returncode for rank in running]
+
+    def key(self, name, text="a key that each host has"):
+        path = pathlib.Path(self.folder) / name
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
+            file.write(text)
+        return path
 
 
 class Hosts(HostsTest):
@@ -111,12 +120,6 @@ class Hosts(HostsTest):
             self.assertIn("the ranks are on several hosts (host-0, host-1)", output)
             self.assertIn("set SYNCOPATE_KEY_FILE=FILE; or set SYNCOPATE_UNENCRYPTED=1", output)
 
-    def key(self, name, text="a key that each host has"):
-        path = pathlib.Path(self.folder) / name
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
-            file.write(text)
-        return path
-
     def test_five_calls_on_two_hosts_encrypted_by_a_key(self):
         outputs, statuses = self.start("0", "scripts.py", "learns", "esync", keys=[self.key("one"), self.key("other")])
         self.assertEqual(statuses, [0, 0], outputs)
@@ -128,6 +131,54 @@ class Hosts(HostsTest):
         self.assertEqual(statuses, [1, 1], outputs)
         for output in outputs:
             self.assertIn("SYNCOPATE_KEY_FILE is set on some ranks of the job: set it on all, or on none", output)
+
+
+class GroupOfTorch(HostsTest):
+    """Option aggregate torch, over Gloo's group of the script."""
+
+    def trained(self, *calls, each=1):
+        """Returns what each rank says of a call, by call, once all ranks of it have the same bits."""
+        key = self.key("job.key")
+        outputs, statuses = self.start("0", "hosts_scripts.py", "by_group_of_torch", *calls, keys=[key, key], each=each)
+        self.assertEqual(statuses, [0] * 2 * each, outputs)
+        said = [[json.loads(line) for line in output.splitlines() if line.startswith("{")] for output in outputs]
+        found = {}
+        for facts in zip(*said, strict=True):
+            self.assertEqual(len({fact["bits"] for fact in facts}), 1, facts)
+            self.assertGreater(facts[0]["rounds"], 1)
+            found[facts[0]["trained"]] = facts[0]["bits"]
+        return found
+
+    def aggregate(self, call):
+        folder = pathlib.Path(self.folder) / call.replace("/", "-")
+        return json.loads((folder / "summary.json").read_text(encoding="utf-8"))["aggregate"]
+
+    def test_sums_have_the_bits_of_our_own_streams(self):
+        calls = ["ssgd/{}", "ssgd/{}/overlap=on", "local-sgd/{}/local-steps=3", "diloco/{}/local-steps=3"]
+        found = self.trained(*(call.format(aggregate) for call in calls for aggregate in ("torch", "ring")))
+        for call in calls:
+            with self.subTest(call):
+                self.assertEqual(found[call.format("torch")], found[call.format("ring")])
+                self.assertIn("torch: 2 ranks", self.aggregate(call.format("torch")))
+
+    def test_schemes_whose_workers_differ_end_with_one_model(self):
+        calls = ["esync/torch", "nbssgd/torch/mini-batches=2"]
+        self.trained(*calls)
+        for call in calls:
+            self.assertIn("torch: 2 ranks", self.aggregate(call))
+
+    def test_workers_of_a_host_reduce_first(self):
+        found = self.trained("ssgd/torch", "ssgd/two-level", "esync/torch", each=2)
+        self.assertIn("torch between hosts: 4 ranks", self.aggregate("ssgd/torch"))
+        self.assertEqual(found["ssgd/torch"], found["ssgd/two-level"])
+
+    def test_without_a_group(self):
+        outputs, statuses = self.start("1", "hosts_scripts.py", "without_a_group")
+        self.assertEqual(statuses, [0, 0], outputs)
+        for output in outputs:
+            none, own = json.loads(output.splitlines()[-1])["reasons"]
+            self.assertIn("call torch.distributed.init_process_group before", none)
+            self.assertIn("another backend than syncopate", own)
 
 
 class PrivateNetwork(HostsTest):

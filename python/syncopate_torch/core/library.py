@@ -41,6 +41,7 @@ Store = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_int)
 Move = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_int, c_void_p, c_void_p)
 TakeStep = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_double)
 UseGradients = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_void_p)
+BeginSum = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_uint64, c_void_p)
 OnRound = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 
 # The interpreter handles a signal only after a function has returned.
@@ -53,7 +54,8 @@ ANY = 2**32 - 1
 class Replica(Structure):
     _fields_ = [("size", c_size_t), ("user", c_void_p), ("parameter_count", c_uint64), ("buffer_count", c_uint64),
                 ("view", View), ("store", Store), ("move", Move), ("take_step", TakeStep), ("tensor_count", c_uint64),
-                ("use_gradients", UseGradients), ("reason", POINTER(c_char_p))]
+                ("use_gradients", UseGradients), ("reason", POINTER(c_char_p)), ("begin_sum", BeginSum),
+                ("sum_members", c_uint32)]
 
 
 class SchemeTraits(Structure):
@@ -104,6 +106,7 @@ _SIGNATURES = {
     "rank": (c_uint32, [c_void_p]),
     "worker_count": (c_uint32, [c_void_p]),
     "local_rank": (c_uint32, [c_void_p]),
+    "host_of": (c_uint32, [c_void_p, c_uint32]),
     "is_alone": (c_int, [c_void_p]),
     "host_open": (None, [c_uint32, c_void_p, c_void_p]),
     "host_coordinator": (c_char_p, [c_void_p]),
@@ -142,6 +145,7 @@ _SIGNATURES = {
     "share_epoch": (c_uint64, [c_void_p]),
     "share_step": (c_uint64, [c_void_p]),
     "memory_release": ("nothing", [c_void_p]),
+    "sum_end": ("nothing", [c_void_p, c_char_p]),
     "describe_scheme": (None, [c_void_p, c_char_p, c_void_p, c_size_t, c_void_p]),
     "training_may_start": (None, [c_void_p]),
     "training_start": (None, [c_void_p, c_void_p, c_void_p, c_void_p]),

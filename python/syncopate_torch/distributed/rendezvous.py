@@ -239,7 +239,7 @@ def _join_by_store(store, rank, size, close, scheme=None, options=None, timeout=
     entry = library.Entry(size=ctypes.sizeof(library.Entry), rank=rank, worker_count=size, local_rank=hosts[:rank].count(hosts[rank]),
                           address=address.encode(), unencrypted=unencrypted, key_file=key_file)
     try:
-        job = _joined(store, entry, lambda: Job(scheme, options, entry, hosts, timeout), in_file)
+        job = _joined(store, entry, lambda: Job(scheme, options, entry, timeout), in_file)
     finally:  # every rank has joined, or this one has failed
         if rank == 0 and in_file:
             remove_key_file(shown)

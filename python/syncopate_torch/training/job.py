@@ -33,7 +33,7 @@ class Job(Uncopyable):
              its parent.
     """
 
-    def __init__(self, scheme=None, options=None, entry=None, hosts=None, timeout=0.0):
+    def __init__(self, scheme=None, options=None, entry=None, timeout=0.0):
         array, count = library.options(options)
         joining = library.JoinOptions(size=ctypes.sizeof(library.JoinOptions), scheme=library.text(scheme), options=array,
                                       option_count=count, wait_seconds=timeout)
@@ -53,7 +53,7 @@ class Job(Uncopyable):
         self.leave = weakref.finalize(self, _leave, self._handle, self._first_ends, os.getpid())
         if not library.call("is_alone", self._handle):
             remember_rank(self.rank)
-        self.hosts = hosts or [""] * self.size  # name of the host of each worker
+        self.hosts = [library.call("host_of", self._handle, rank) for rank in range(self.size)]  # equal on one host
 
     def __enter__(self):
         return self

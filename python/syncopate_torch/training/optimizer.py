@@ -17,6 +17,7 @@ from syncopate_torch.training.flat import expect_same_to_train, frozen_tensors
 from syncopate_torch.training.replica import GradientHooks, Replica, scheme_of
 from syncopate_torch.training.further_optimizer import RestingSum
 from syncopate_torch.training.summary import Progress, row_of
+from syncopate_torch.training.torch_sum import TorchSum
 from syncopate_torch.training.torch_optimizers import StandIn, StepSettings, rule_of, settings_of, default_rule
 
 
@@ -72,8 +73,9 @@ class DistributedOptimizer(StandIn):
         self._synchronized = SynchronizedLayers(job, module, self.scheme)
         self._weights = given.get("weights", "samples")
         self._batches_of_job = batch_size is None  # if False, the script has its own loader
+        sums = TorchSum(job) if job.size > 1 and self.scheme.in_rounds and given.get("aggregate") == "torch" else None
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None,
-                                alone=self._is_alone(given), skips=self.skips)
+                                alone=self._is_alone(given), skips=self.skips, sums=sums)
         self._sums = []
         self._further = []  # further optimizers of the job
         self._handle = self._replica.training = self._start(scheme, options, batch_size)
@@ -467,6 +469,8 @@ def _close(training, replica, sums, progress, earlier_error, process):
     all_rest = not replica.is_abandoned and _finish(training, replica)
     replica.training = None
     library.call("training_close", training)
+    if replica.sums is not None:
+        replica.sums.close()
     for each in sums:
         each.end(all_rest)
 

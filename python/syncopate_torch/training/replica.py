@@ -24,11 +24,12 @@ class Replica:
 
     alone:  True if no other process gets the gradients.
     skips:  True if a non-finite gradient must change nothing.
+    sums:   the `TorchSum` of option `aggregate` `torch`, or None.
     Errors: ConfigError for a module without trained parameters, on several devices, or with trained parameters that are
             not float32, and for an optimizer of other parameters.
     """
 
-    def __init__(self, module, optimizer, on_round=None, alone=False, skips=False):
+    def __init__(self, module, optimizer, on_round=None, alone=False, skips=False, sums=None):
         trained = trained_tensors(module)
         expect_parameters(optimizer, trained)
         untrained = untrained_tensors(module)
@@ -43,6 +44,7 @@ class Replica:
         self.buffers = FlatTensors([] if alone else untrained, device, may_resize=True)
         self.is_alone = alone
         self.skips = skips
+        self.sums = sums
         self._vectors = {library.PARAMETERS: self.params.vector, library.BUFFERS: self.buffers.vector}
         if not alone:  # otherwise they are never requested
             self._vectors[library.GRADIENTS] = self.grads.vector
@@ -78,6 +80,8 @@ class Replica:
             own.store = self._store_call
         else:
             own.move = self._move_call
+        if self.sums is not None:
+            own.begin_sum, own.sum_members = self.sums.begin, self.sums.members
         if not self.is_alone:
             own.tensor_count, own.use_gradients = len(self.params.tensors), self._use_call
         return own

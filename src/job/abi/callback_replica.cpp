@@ -35,6 +35,9 @@ CallbackReplica::CallbackReplica(const syncopate_replica& callbacks) : callbacks
   if (callbacks.tensor_count > 0 && callbacks.use_gradients == nullptr) {
     throw ConfigError("a replica with a tensor_count needs the callback use_gradients");
   }
+  if (callbacks.begin_sum != nullptr) {
+    allreduce_.emplace(callbacks.begin_sum, callbacks.user, callbacks.sum_members);
+  }
 }
 
 /// Ends training with the reason of a callback that failed.

@@ -2,6 +2,9 @@
 
 #include <syncopate.h>
 
+#include <optional>
+
+#include "job/abi/callback_allreduce.hpp"
 #include "train/program_replica.hpp"
 
 namespace syncopate::abi {
@@ -18,6 +21,7 @@ class CallbackReplica final : public ProgramReplica {
   std::span<float> view(ReplicaVector which) override;
   void store(ReplicaVector which) override;
   void move_into(SharedMemory& memory) override;
+  NativeAllreduce* allreduce_of_program() override { return allreduce_ ? &*allreduce_ : nullptr; }
   bool is_in_host_memory() const override { return callbacks_.store == nullptr; }
   std::size_t tensors() const override { return callbacks_.tensor_count; }
 
@@ -32,6 +36,7 @@ class CallbackReplica final : public ProgramReplica {
   void expect_success(const char* result) const;
 
   syncopate_replica callbacks_;
+  std::optional<CallbackAllreduce> allreduce_;
 };
 
 }  // namespace syncopate::abi

@@ -141,6 +141,10 @@ uint32_t syncopate_local_rank(const syncopate_job* job) {
   return value_of([&] { return given(job, "job").job.local_rank(); });
 }
 
+uint32_t syncopate_host_of(const syncopate_job* job, uint32_t rank) {
+  return value_of([&] { return given(job, "job").job.host_of(rank); });
+}
+
 int syncopate_is_alone(const syncopate_job* job) {
   return value_of([&] { return given(job, "job").job.is_alone() ? 1 : 0; });
 }

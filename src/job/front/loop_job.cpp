@@ -252,6 +252,13 @@ std::uint32_t LoopJob::local_rank() const {
   return member_->local_rank();
 }
 
+std::uint32_t LoopJob::host_of(std::uint32_t rank) const {
+  if (rank >= size()) {
+    throw ConfigError(fmt::format("the job has {} workers, found rank {}", size(), rank));
+  }
+  return is_alone() ? 0 : member_->node().host_of(Rank{rank});
+}
+
 bool LoopJob::is_alone() const {
   return member_->is_alone();
 }

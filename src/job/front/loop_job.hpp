@@ -113,6 +113,8 @@ class LoopJob {
   std::uint32_t rank() const;
   std::uint32_t size() const;
   std::uint32_t local_rank() const;
+  /// The number of the host of the worker `rank`, in any numbering. Errors: ConfigError.
+  std::uint32_t host_of(std::uint32_t rank) const;
   /// True where no launcher has started this process.
   bool is_alone() const;
 

@@ -83,6 +83,19 @@ bool rule_moves_all(const TrainConfig& config) {
              {.name = std::string(name_of_value(rule)), .weight_decay = config.weight_decay});
 }
 
+/// Errors: ConfigError, where the program is to reduce and cannot.
+void expect_allreduce(const TrainConfig& config, ProgramReplica& replica) {
+  const auto* const reducer = config.scheme_options[option::aggregate].reducer;
+  const bool reduces = config.workers > 1 && averages_workers(config);
+  if (reduces && reducer != nullptr && reducer->of_program &&
+      replica.allreduce_of_program() == nullptr) {
+    throw ConfigError(fmt::format(
+        "aggregate {} needs a process group that the program hands to its training; choose another "
+        "aggregate or auto",
+        reducer->name));
+  }
+}
+
 /// True where a step takes the mean gradient of all workers.
 bool has_steps_of_all(const TrainConfig& config) {
   const SchemeTraits& traits = scheme_named(config.scheme).traits;
@@ -122,6 +135,7 @@ LoopTraining::LoopTraining(const LoopJob& job, std::unique_ptr<ProgramReplica> r
                     "0; set it before, or choose another scheme",
                     config.scheme));
   }
+  expect_allreduce(config, *replica);
   job_->begin_training();
   gradients_ = GradientSet(replica->tensors(), /*all=*/true);
   replica->attach({.learning_rate = config.learning_rate.value(), .overlaps = overlaps_});

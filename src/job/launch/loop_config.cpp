@@ -181,6 +181,7 @@ TrainConfig loop_config(const GivenOptions& options, std::uint32_t workers) {
   config.checkpoint_every = {};
   config.server_process = ServerProcess::shared;
   return resolve_config(std::move(config), {.devices = devices_of(options),
+                                            .of_programs = true,
                                             .usual_learning_rate = usual_learning_rate,
                                             .time = time_for_a_name()});
 }

@@ -35,6 +35,8 @@ class ProgramNode {
   ProgramNode(const ProgramNode&) = delete;
   ProgramNode& operator=(const ProgramNode&) = delete;
 
+  /// The number of a program's host, in any numbering.
+  std::uint32_t host_of(Rank program) const { return programs_.hosts.at(program.value); }
   /// All programs.
   ProgramGroup& everyone() { return *everyone_; }
   /// A group of some programs, whose ranks in it follow the order of `ranks`, this one's among

@@ -38,14 +38,14 @@ std::vector<std::string> ThreadedPrograms::run(const Program& program) {
 }
 
 std::vector<float> train_by_loop(const InitOptions& init, std::size_t batch_size, int epochs,
-                                 const std::string& scheme) {
+                                 const DistributedOptions& options) {
   TorchJob job = syncopate::init(init);
   auto loader =
       job.partition_dataset(SmallImages().map(torch::data::transforms::Stack<>()), batch_size);
   Linear net;
   torch::optim::SGD sgd(net.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
   {
-    DistributedOptimizer optimizer(job, net, sgd, {scheme});
+    DistributedOptimizer optimizer(job, net, sgd, options);
     for (int epoch = 0; epoch < epochs; ++epoch) {
       for (auto& batch : *loader) {
         optimizer.zero_grad();

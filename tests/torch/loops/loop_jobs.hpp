@@ -33,9 +33,9 @@ class ThreadedPrograms {
 };
 
 /// Trains for `epochs` epochs over the small dataset by SGD with momentum 0.9 and learning rate
-/// 0.1. Returns the final parameters. An empty `scheme` stands for that of `init`.
+/// 0.1. Returns the final parameters.
 std::vector<float> train_by_loop(const InitOptions& init, std::size_t batch_size, int epochs,
-                                 const std::string& scheme = "");
+                                 const DistributedOptions& options = {});
 
 /// Returns the message of the ConfigError that `body` throws.
 std::string refusal(const std::function<void()>& body);

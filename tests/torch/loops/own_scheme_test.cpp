@@ -55,7 +55,8 @@ void register_schemes() {
 std::vector<std::vector<float>> trained(std::uint32_t programs, const std::string& scheme) {
   std::vector<std::vector<float>> parameters(programs);
   const auto errors = ThreadedPrograms(programs).run([&](const JobEntry& entry) {
-    parameters[entry.rank] = train_by_loop({.entry = entry}, batch_size * programs, epochs, scheme);
+    parameters[entry.rank] =
+        train_by_loop({.entry = entry}, batch_size * programs, epochs, {scheme});
   });
   EXPECT_THAT(errors, Each(""));
   return parameters;
@@ -71,13 +72,13 @@ TEST(OwnSchemeTest, TrainsAsTheSameBuiltInOne) {
 
 TEST(OwnSchemeTest, InAProcessByItself) {
   register_schemes();
-  EXPECT_THAT(train_by_loop({}, batch_size, epochs, "mean-gradient"),
+  EXPECT_THAT(train_by_loop({}, batch_size, epochs, {"mean-gradient"}),
               Pointwise(testing::FloatNear(1e-5F), train_by_loop({}, batch_size, epochs)));
 }
 
 TEST(OwnSchemeTest, ItsErrorsLeaveTheStep) {
   register_schemes();
-  EXPECT_THROW(train_by_loop({}, batch_size, epochs, "failing"), std::runtime_error);
+  EXPECT_THROW(train_by_loop({}, batch_size, epochs, {"failing"}), std::runtime_error);
 }
 
 /// The rules for built-in schemes also hold for a registered one.

@@ -60,6 +60,11 @@ std::vector<Decision> decisions() {
       {"ring requested", "ring", own_hosts, usual, false, short_bytes, "ring"},
       {"mpi requested", "mpi", own_hosts, usual, false, long_bytes, "mpi"},
       {"two-level requested", "two-level", two_hosts, usual, false, short_bytes, "two-level"},
+      {"torch requested", "torch", own_hosts, usual, false, long_bytes, "torch"},
+      {"torch between hosts of several", "torch", two_hosts, usual, false, long_bytes, "two-level"},
+      {"torch on one host", "torch", one_host, usual, true, long_bytes, "shm"},
+      {"torch on one host without shared memory", "torch", one_host, usual, false, long_bytes,
+       "torch"},
       {"butterfly of 4", "butterfly", own_hosts, usual, false, long_bytes, "butterfly"},
       {"butterfly of 6", "butterfly", six_hosts, usual, false, long_bytes, "binary-blocks"},
       {"short of 4", "auto", own_hosts, usual, false, short_bytes, "tree"},
@@ -77,6 +82,11 @@ TEST(AllreducePlan, DecidesAsTheTableSays) {
     EXPECT_EQ(plan.reducer(example.bytes).name, example.chosen) << example.what;
     EXPECT_EQ(plan.reducer(example.bytes).name, example.chosen) << example.what << ", again";
   }
+}
+
+TEST(AllreducePlan, LeavesTheLeadersToTheReducerAmongHostsThatIsRequested) {
+  AllreducePlan plan({.requested = find_reducer("torch")}, two_hosts);
+  EXPECT_EQ(plan.reducer_among_leaders(long_bytes).name, "torch");
 }
 
 TEST(AllreducePlan, RefusesSharedMemoryThatSomeRanksDoNotReach) {
@@ -101,6 +111,8 @@ TEST(AllreducePlan, AsksForTheFactsThatItsDecisionTakes) {
                                                {"shm", own_hosts, true, false},
                                                {"two-level", two_hosts, false, true},
                                                {"ring", one_host, false, false},
+                                               {"torch", one_host, true, false},
+                                               {"torch", two_hosts, false, false},
                                                {"mpi", own_hosts, false, false}}) {
     AllreducePlan plan({.requested = find_reducer(example.requested)}, example.hosts);
     EXPECT_EQ(plan.wants_shared_memory(), example.wants_shared_memory) << example.requested;
