@@ -102,7 +102,7 @@ std::uint32_t count_of(const CLI::App& app, const std::string& option, std::uint
 std::vector<std::string> reducers_of(const std::string& list) {
   const auto words = words_of_list(list);
   for (const std::string& word : words) {
-    choice_of(word, reducer_names());
+    choice_of(word, own_reducer_names());
   }
   return words;
 }
@@ -194,7 +194,7 @@ Command add_bench(CLI::App& root, const Handlers& handlers) {
   add("bytes", "LIST", "sizes, such as 1KB,44.7MB,100MiB [by benchmark]");
   add_value(*app, old_aggregate, "LIST", "")->group("");
   add("aggregate", "LIST",
-      fmt::format("allreduce: {} [{}]", fmt::join(reducer_names(), ", "), reducer_names().front()));
+      fmt::format("allreduce: {} [{}]", fmt::join(own_reducer_names(), ", "), own_reducer_names().front()));
   add("ranks", "N", "allreduce: number of ranks [2]");
   add("workers", "N", "push-pull: number of workers [2]");
   add("servers", "N", "push-pull: number of shards, one process each [1]");

@@ -26,7 +26,7 @@ Names own_values(const CLI::App& command, const std::string& option) {
     return {bench_transports.begin(), bench_transports.end()};
   }
   if (where == "bench aggregate") {
-    return reducer_names();
+    return own_reducer_names();
   }
   if (where == "compare schemes") {
     return find_field("scheme")->choices();

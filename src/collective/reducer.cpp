@@ -23,6 +23,17 @@ std::vector<const ReducerSpec*> listed() {
   };
 }
 
+template <class Wanted>
+std::vector<std::string_view> names_where(const Wanted& wanted) {
+  std::vector<std::string_view> names{"auto"};
+  for (const ReducerSpec* const reducer : all_reducers()) {
+    if (wanted(*reducer)) {
+      names.push_back(reducer->name);
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 std::span<const ReducerSpec* const> all_reducers() {
@@ -31,11 +42,11 @@ std::span<const ReducerSpec* const> all_reducers() {
 }
 
 std::vector<std::string_view> reducer_names() {
-  std::vector<std::string_view> names{"auto"};
-  for (const ReducerSpec* const reducer : all_reducers()) {
-    names.push_back(reducer->name);
-  }
-  return names;
+  return names_where([](const ReducerSpec&) { return true; });
+}
+
+std::vector<std::string_view> own_reducer_names() {
+  return names_where([](const ReducerSpec& reducer) { return !reducer.of_program; });
 }
 
 const ReducerSpec* find_reducer(std::string_view name) {

@@ -82,6 +82,8 @@ std::span<const ReducerSpec* const> all_reducers();
 
 /// "auto", and the name of each.
 std::vector<std::string_view> reducer_names();
+/// The same without those of programs.
+std::vector<std::string_view> own_reducer_names();
 
 /// Null: no reducer has this name.
 const ReducerSpec* find_reducer(std::string_view name);

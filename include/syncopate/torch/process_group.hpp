@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+/// Process groups of torch as the engine of a training's sums. Needs a libtorch with
+/// torch.distributed.
 namespace syncopate {
 inline namespace v0 {
 

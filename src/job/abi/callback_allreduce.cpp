@@ -15,7 +15,9 @@
 
 /// A sum that a program computes.
 struct syncopate_sum {
-  explicit syncopate_sum(std::span<const float> of) : values(of.begin(), of.end()) {}
+  syncopate_sum(std::span<const float> of, std::vector<float> memory) : values(std::move(memory)) {
+    values.assign(of.begin(), of.end());
+  }
 
   /// Waits until it has ended, at most until `deadline`. Returns whether it has.
   bool wait(syncopate::TimePoint deadline) {
@@ -48,7 +50,7 @@ namespace syncopate::abi {
 
 void CallbackAllreduce::allreduce(std::span<float> values, TimePoint deadline) {
   if (!under_way_) {
-    under_way_ = std::make_shared<syncopate_sum>(values);
+    under_way_ = std::make_shared<syncopate_sum>(values, std::move(memory_));
     under_way_->of_program = under_way_;
     begin_(user_, under_way_->values.data(), under_way_->values.size(), under_way_.get());
   }
@@ -61,6 +63,7 @@ void CallbackAllreduce::allreduce(std::span<float> values, TimePoint deadline) {
     throw Error(fmt::format("the program's allreduce failed: {}", *sum->error));
   }
   std::ranges::copy(sum->values, values.begin());
+  memory_ = std::move(sum->values);
 }
 
 }  // namespace syncopate::abi

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "transport/transport.hpp"
 
@@ -31,6 +32,7 @@ class CallbackAllreduce final : public NativeAllreduce {
   void* user_;
   std::uint32_t members_;
   std::shared_ptr<syncopate_sum> under_way_;
+  std::vector<float> memory_;  ///< of the last sum: first touches are slow
 };
 
 }  // namespace syncopate::abi

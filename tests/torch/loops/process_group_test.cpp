@@ -64,45 +64,49 @@ class ThreadsGroup final : public c10d::ProcessGroup {
   Adder& adder_;
 };
 
+/// The parameters of the workers, and why they ended.
+struct Trained {
+  std::vector<std::vector<float>> params{workers};
+  std::vector<std::string> errors;
+  std::string failure;  ///< of the job
+};
+
 /// Trains by ssgd without shared memory; `sums` makes those of a worker.
-std::vector<std::vector<float>> trained(const std::string& aggregate,
-                                        const std::function<Training::Sums(int rank)>& sums,
-                                        const std::string& failure = "") {
+Trained trained(const std::string& aggregate, const std::function<Training::Sums(int rank)>& sums) {
   const Options options{{"run-dir", run_folder()}, {"transport", "tcp"}, {"aggregate", aggregate}};
   ThreadedPrograms programs(workers);
-  std::vector<std::vector<float>> params(workers);
-  programs.run([&](const JobEntry& entry) {
+  Trained all;
+  all.errors = programs.run([&](const JobEntry& entry) {
     DistributedOptions of_worker;
     of_worker.sums = sums(static_cast<int>(entry.rank));
-    params[entry.rank] =
+    all.params[entry.rank] =
         train_by_loop({"ssgd", options, entry}, batch_size * workers, epochs, of_worker);
   });
-  EXPECT_THAT(programs.failure(), testing::HasSubstr(failure));
-  return params;
+  all.failure = programs.failure();
+  return all;
 }
 
 TEST(ProcessGroupTest, SumsAreThoseOfTheJobsOwnStreams) {
   Adder adder;
-  const auto by_group = trained(
+  const Trained by_group = trained(
       "torch", [&](int rank) { return sums_of(c10::make_intrusive<ThreadsGroup>(rank, adder)); });
+  EXPECT_THAT(by_group.errors, testing::Each(""));
   EXPECT_GT(adder.sums(), 10U);
-  EXPECT_EQ(by_group, trained("ring", [](int) { return Training::Sums(); }));
+  EXPECT_EQ(by_group.params, trained("ring", [](int) { return Training::Sums(); }).params);
 }
 
 TEST(ProcessGroupTest, AnErrorOfTheGroupEndsTheJob) {
-  trained(
-      "torch",
-      [](int) {
-        return Training::Sums{[](float*, std::size_t) { throw std::runtime_error("no cable"); },
-                              workers};
-      },
-      "the program's allreduce failed: no cable");
+  const Trained failed = trained("torch", [](int) {
+    return Training::Sums{[](float*, std::size_t) { throw std::runtime_error("no cable"); },
+                          workers};
+  });
+  EXPECT_THAT(failed.failure, testing::HasSubstr("the program's allreduce failed: no cable"));
 }
 
 TEST(ProcessGroupTest, AProgramWithoutAGroupIsRefused) {
-  trained(
-      "torch", [](int) { return Training::Sums(); },
-      "aggregate torch needs a process group that the program hands to its training");
+  EXPECT_THAT(trained("torch", [](int) { return Training::Sums(); }).errors,
+              testing::Contains(testing::HasSubstr(
+                  "aggregate torch needs a process group that the program hands to its training")));
 }
 
 }  // namespace
