@@ -43,6 +43,26 @@ std::vector<double> ratios_of(const Times& without, const Times& with) {
   return ratios;
 }
 
+void compare(DeviceBenefit& benefit, const Times& without, const Times& with) {
+  const std::vector<double> ratios = ratios_of(without, with);
+  benefit.median = finite_median_of(ratios);
+  benefit.worst = finite_median_of({ratios.empty() ? not_reached : std::ranges::min(ratios)});
+}
+
+/// The times of a contestant on its first devices, by their number; `all` of them are those of the
+/// contestant itself.
+std::vector<const Times*> times_by_count(const ComparisonPlan& plan, const Contestant& whole,
+                                         std::size_t all, const TimesToTarget& times) {
+  std::vector<const Times*> by_count(all + 1, nullptr);
+  for (const Contestant& one : plan.contestants) {
+    if (one.prefix_of == whole.label) {
+      by_count[one.fastest] = &times.at(one.label);
+    }
+  }
+  by_count[all] = &times.at(whole.label);
+  return by_count;
+}
+
 std::string ratio_cell(const std::optional<double>& value) {
   return value ? fmt::format("{:.2f}", *value) : "-";
 }
@@ -68,13 +88,7 @@ std::vector<DeviceBenefit> benefits_of(const ComparisonPlan& plan, const Cluster
     if (whole.is_limit || whole.fastest > 0) {
       continue;  // it does not run on fewer devices
     }
-    std::vector<const Times*> by_count(all + 1, nullptr);
-    for (const Contestant& one : plan.contestants) {
-      if (one.prefix_of == whole.label) {
-        by_count[one.fastest] = &times.at(one.label);
-      }
-    }
-    by_count[all] = &times.at(whole.label);
+    const std::vector<const Times*> by_count = times_by_count(plan, whole, all, times);
     for (std::size_t count = 1; count <= all; ++count) {
       DeviceBenefit benefit{.label = whole.label,
                             .devices = count,
@@ -83,9 +97,7 @@ std::vector<DeviceBenefit> benefits_of(const ComparisonPlan& plan, const Cluster
                             .median = {},
                             .worst = {}};
       if (count > 1) {
-        const std::vector<double> ratios = ratios_of(*by_count[count - 1], *by_count[count]);
-        benefit.median = finite_median_of(ratios);
-        benefit.worst = finite_median_of({ratios.empty() ? not_reached : std::ranges::min(ratios)});
+        compare(benefit, *by_count[count - 1], *by_count[count]);
       }
       benefits.push_back(std::move(benefit));
     }
