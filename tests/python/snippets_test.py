@@ -27,6 +27,14 @@ before = model.weight.detach().clone()
 """
 TRAINED = "\nassert not torch.equal(model.weight, before)\n"
 FINISHED = "\noptimizer.finish()" + TRAINED  # a slow worker may take no step before the others end
+LOOP = """
+data = job.partition_dataset(dataset, batch_size=16)
+optimizer = job.DistributedOptimizer(optimizer, model)
+for x, y in data:
+    optimizer.zero_grad()
+    loss(model(x), y).backward()
+    optimizer.step()
+"""
 MODULE = """
 import lightning
 class Module(lightning.LightningModule):
@@ -87,7 +95,7 @@ class Snippets(ScriptTest):
     def test_no_snippet_is_left_out(self):
         marks = {"README.md": ["partition_dataset"], "python/README.md": ["partition_dataset"],
                  "docs/guides/python.md": ['init(scheme="esync")\npoints'],
-                 "docs/guides/torch-distributed.md": ["init_process_group"], "docs/guides/resuming.md": ["load_state_dict"],
+                 "docs/guides/torch-distributed.md": ['init_process_group("syncopate")', '"aggregate"'], "docs/guides/resuming.md": ["load_state_dict"],
                  "docs/guides/horovod.md": ["horovod"], "docs/guides/lightning.md": ["SyncopateStrategy"],
                  "docs/guides/accelerate.md": ["accelerate"],
                  "docs/start/from-ddp.md": ["init_process_group", "DistributedOptimizer"]}
@@ -102,8 +110,11 @@ class Snippets(ScriptTest):
                 self.run_snippet(page, "partition_dataset", OWN, FINISHED)
 
     def test_one_word_and_one_import(self):
-        self.run_snippet("docs/guides/torch-distributed.md", "init_process_group", "", RANK)
+        self.run_snippet("docs/guides/torch-distributed.md", 'init_process_group("syncopate")', "", RANK)
         self.run_snippet("docs/guides/horovod.md", "horovod", "", HOROVOD)
+
+    def test_a_scheme_over_another_group(self):
+        self.run_snippet("docs/guides/torch-distributed.md", '"aggregate"', "import syncopate_torch" + OWN, LOOP + FINISHED)
 
     def test_from_ddp(self):
         for mark in ("init_process_group", "DistributedOptimizer"):
