@@ -194,7 +194,8 @@ Command add_bench(CLI::App& root, const Handlers& handlers) {
   add("bytes", "LIST", "sizes, such as 1KB,44.7MB,100MiB [by benchmark]");
   add_value(*app, old_aggregate, "LIST", "")->group("");
   add("aggregate", "LIST",
-      fmt::format("allreduce: {} [{}]", fmt::join(own_reducer_names(), ", "), own_reducer_names().front()));
+      fmt::format("allreduce: {} [{}]", fmt::join(own_reducer_names(), ", "),
+                  own_reducer_names().front()));
   add("ranks", "N", "allreduce: number of ranks [2]");
   add("workers", "N", "push-pull: number of workers [2]");
   add("servers", "N", "push-pull: number of shards, one process each [1]");

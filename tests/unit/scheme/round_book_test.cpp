@@ -45,6 +45,47 @@ struct BookOfOne {
   std::uint64_t samples = 0;  ///< of all workers, as its rounds say
 };
 
+/// The workers of a round, and what they say in it.
+struct RoundOfSome {
+  std::vector<Rank> present;
+  std::vector<StepInfo> infos;
+};
+
+/// Those whose next round it is; each but the first wants a period at random.
+RoundOfSome drawn(const std::vector<BookOfOne>& workers, std::uint64_t round, std::uint64_t first,
+                  Random& random) {
+  RoundOfSome drawn;
+  for (const Rank rank : ranks_below(static_cast<std::uint32_t>(workers.size()))) {
+    const BookOfOne& worker = workers[rank.value];
+    if (worker.next == round) {
+      const auto wanted = static_cast<std::uint32_t>(1U << random.below(6));
+      const std::uint32_t period = rank.value == 0 ? 1 : adopted_period(round, first, wanted);
+      drawn.present.push_back(rank);
+      drawn.infos.push_back(info(1 + random.below(9), worker.book.attendance(period)));
+    }
+  }
+  return drawn;
+}
+
+/// Each of them writes the round into its book, and knows the samples of all so far.
+void complete(std::vector<BookOfOne>& workers, std::uint64_t round, const RoundOfSome& drawn,
+              std::uint64_t samples) {
+  SyncRound sync_round = combine_step_infos(drawn.infos);
+  sync_round.round = Round{round};
+  const auto count = static_cast<std::uint32_t>(workers.size());
+  for (std::size_t index = 0; index < drawn.present.size(); ++index) {
+    BookOfOne& worker = workers[drawn.present[index].value];
+    ASSERT_EQ(members(worker.book, round, count), drawn.present)
+        << "worker " << drawn.present[index].value << ", round " << round;
+    SyncRound own = sync_round;
+    add_missed_rounds(own, drawn.infos, drawn.infos[index]);
+    worker.samples += own.samples;
+    ASSERT_EQ(worker.samples, samples) << "worker " << drawn.present[index].value;
+    worker.book.complete(own, drawn.present, drawn.infos, drawn.present.size() == count);
+    worker.next += drawn.infos[index].attendance->period;
+  }
+}
+
 TEST(RoundBook, GivesAllWorkersOfARoundTheSameMembers) {
   constexpr std::uint32_t count = 6;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
@@ -54,31 +95,9 @@ TEST(RoundBook, GivesAllWorkersOfARoundTheSameMembers) {
     std::vector<BookOfOne> workers(count, {.book = RoundBook(count), .next = first});
     std::uint64_t samples = 0;
     for (std::uint64_t round = first; round < first + 300; ++round) {
-      std::vector<Rank> present;
-      std::vector<StepInfo> infos;
-      for (const Rank rank : ranks_below(count)) {
-        const BookOfOne& worker = workers[rank.value];
-        if (worker.next == round) {
-          const auto wanted = static_cast<std::uint32_t>(1U << random.below(6));
-          const std::uint32_t period = rank.value == 0 ? 1 : adopted_period(round, first, wanted);
-          present.push_back(rank);
-          infos.push_back(info(1 + random.below(9), worker.book.attendance(period)));
-          samples += infos.back().samples;
-        }
-      }
-      SyncRound sync_round = combine_step_infos(infos);
-      sync_round.round = Round{round};
-      for (std::size_t index = 0; index < present.size(); ++index) {
-        BookOfOne& worker = workers[present[index].value];
-        ASSERT_EQ(members(worker.book, round, count), present)
-            << "worker " << present[index].value << ", round " << round;
-        SyncRound own = sync_round;
-        add_missed_rounds(own, infos, infos[index]);
-        worker.samples += own.samples;
-        ASSERT_EQ(worker.samples, samples) << "worker " << present[index].value;
-        worker.book.complete(own, present, infos, present.size() == count);
-        worker.next += infos[index].attendance->period;
-      }
+      const RoundOfSome some = drawn(workers, round, first, random);
+      samples += combine_step_infos(some.infos).samples;
+      ASSERT_NO_FATAL_FAILURE(complete(workers, round, some, samples));
     }
   }
 }
