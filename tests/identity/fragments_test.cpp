@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "base/random.hpp"
@@ -80,47 +81,77 @@ std::vector<std::vector<float>> by_scheme(std::uint32_t fragments, double moment
   });
 }
 
-/// The result of a round arrives in the next step, after its local step and before its change.
-std::vector<Point> by_formula(std::uint32_t fragments, double momentum) {
-  const std::vector<Worker> all = workers();
-  std::vector<Point> replicas(all.size(), Point(dimensions, 0.0));
-  std::vector<Point> contributed = replicas;
-  std::vector<std::vector<double>> behind(all.size(), std::vector<double>(fragments, 0.0));
-  Point model(dimensions, 0.0);
-  Point velocity(dimensions, 0.0);
-  std::vector<double> weights;
-  std::size_t begin = 0;
-  std::size_t end = 0;
-  for (std::uint64_t step = 1; step <= steps; ++step) {
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      for (std::size_t d = 0; samples_in(all[i], step) > 0 && d < dimensions; ++d) {
-        replicas[i][d] -= rate * (replicas[i][d] - all[i].target[d]);
-      }
-      for (double& samples : behind[i]) samples += samples_in(all[i], step);
+/// The formula in plain loops. The result of a round arrives in the next step, after its local step
+/// and before its change.
+class Formula {
+ public:
+  Formula(std::uint32_t fragments, double momentum)
+      : fragments_(fragments),
+        momentum_(momentum),
+        behind_(all_.size(), std::vector<double>(fragments, 0.0)) {}
+
+  const std::vector<Point>& replicas() const { return replicas_; }
+
+  void step(std::uint64_t number) {
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      take_local_step(i, samples_in(all_[i], number));
     }
-    double total = 0;
-    for (const double weight : weights) total += weight;
-    for (std::size_t d = begin; d < end; ++d) {
-      double change = 0;
-      for (std::size_t i = 0; i < all.size(); ++i) {
-        change += weights[i] / total * (contributed[i][d] - model[d]);
-      }
-      velocity[d] = momentum * velocity[d] + change;
-      model[d] += 0.5 * velocity[d];
-      for (std::size_t i = 0; i < all.size(); ++i) {
-        replicas[i][d] += model[d] - contributed[i][d];
-      }
+    for (std::size_t d = begin_; d < end_; ++d) {
+      apply_change(d);
     }
-    const std::uint64_t fragment = step % fragments;
-    begin = dimensions * fragment / fragments;
-    end = dimensions * (fragment + 1) / fragments;
-    weights.clear();
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      contributed[i] = replicas[i];
-      weights.push_back(std::exchange(behind[i][fragment], 0));
+    contribute(number % fragments_);
+  }
+
+ private:
+  void take_local_step(std::size_t i, std::uint32_t samples) {
+    for (std::size_t d = 0; samples > 0 && d < dimensions; ++d) {
+      replicas_[i][d] -= rate * (replicas_[i][d] - all_[i].target[d]);
+    }
+    for (double& count : behind_[i]) count += samples;
+  }
+
+  void apply_change(std::size_t d) {
+    const double total = std::accumulate(weights_.begin(), weights_.end(), 0.0);
+    double change = 0;
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      change += weights_[i] / total * (contributed_[i][d] - model_[d]);
+    }
+    velocity_[d] = momentum_ * velocity_[d] + change;
+    model_[d] += 0.5 * velocity_[d];
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      replicas_[i][d] += model_[d] - contributed_[i][d];
     }
   }
-  return replicas;
+
+  void contribute(std::uint64_t fragment) {
+    begin_ = dimensions * fragment / fragments_;
+    end_ = dimensions * (fragment + 1) / fragments_;
+    contributed_ = replicas_;
+    weights_.clear();
+    for (std::vector<double>& samples : behind_) {
+      weights_.push_back(std::exchange(samples[fragment], 0));
+    }
+  }
+
+  const std::vector<Worker> all_ = workers();
+  std::uint32_t fragments_;
+  double momentum_;
+  std::vector<Point> replicas_ = std::vector<Point>(all_.size(), Point(dimensions, 0.0));
+  std::vector<Point> contributed_ = replicas_;
+  std::vector<std::vector<double>> behind_;  ///< samples since a fragment's last round, by worker
+  Point model_ = Point(dimensions, 0.0);
+  Point velocity_ = Point(dimensions, 0.0);
+  std::vector<double> weights_;
+  std::size_t begin_ = 0;  ///< of the fragment that is under way
+  std::size_t end_ = 0;
+};
+
+std::vector<Point> by_formula(std::uint32_t fragments, double momentum) {
+  Formula formula(fragments, momentum);
+  for (std::uint64_t step = 1; step <= steps; ++step) {
+    formula.step(step);
+  }
+  return formula.replicas();
 }
 
 TEST(Fragments, MoveByTheMeanOfTheirChangesSinceTheirLastRounds) {
@@ -162,7 +193,7 @@ TrainConfig config_of(const std::string& name) {
 TEST(Fragments, LeaveEqualReplicasAtTheEnd) {
   for (const std::string outer : {"sgd", "nesterov", "gpa"}) {
     for (const std::string compress : {"none", "topk:0.1/2bit"}) {
-      SCOPED_TRACE(outer + ", compress " + compress);
+      SCOPED_TRACE(testing::Message() << outer << ", compress " << compress);
       TrainConfig config = config_of("end");
       config.compress = Compression::parse(compress);
       set(config, "outer-optimizer", outer);

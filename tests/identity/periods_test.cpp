@@ -116,55 +116,86 @@ std::vector<Trained> by_scheme(const std::vector<Script>& scripts, const RuleSpe
   });
 }
 
-/// The models after each round, by the formula: w += outer(Σ u_i Δ_i), u_i = n_i / N_i for a worker
-/// that has missed rounds, N_i the samples of all since it left; the others share the rest.
-std::vector<Point> by_formula(const std::vector<Script>& scripts, double momentum,
-                              double outer_rate) {
+/// The formula in plain loops: w += outer(Σ u_i Δ_i), u_i = n_i / N_i for a worker that has missed
+/// rounds, N_i the samples of all since it left; the others share the rest.
+class Formula {
+ public:
+  Formula(const std::vector<Script>& scripts, double momentum, double outer_rate)
+      : scripts_(scripts), momentum_(momentum), outer_rate_(outer_rate) {
+    for (const Script& script : scripts) workers_.push_back({.plan = plan_of(script)});
+  }
+
+  /// After each round, from the first model on.
+  const std::vector<Point>& models() const { return models_; }
+
+  void complete(std::uint64_t round) {
+    const std::map<std::size_t, double> weights = weights_in(round);
+    double total = 0;
+    for (const auto& [i, weight] : weights) total += weight;
+    Point model = models_.back();
+    for (std::size_t d = 0; d < dimensions; ++d) {
+      double change = 0;
+      for (const auto& [i, weight] : weights) {
+        change += weight / total * -rate * (workers_[i].start[d] - scripts_[i].target[d]);
+      }
+      velocity_[d] = momentum_ * velocity_[d] + change;
+      model[d] += outer_rate_ * (momentum_ > 0 ? velocity_[d] : change);
+    }
+    for (const auto& [i, weight] : weights) {
+      samples_of_round_[round] += workers_[i].plan[round];
+      workers_[i].last = round;
+      workers_[i].start = model;
+    }
+    models_.push_back(model);
+  }
+
+ private:
   struct Worker {
     std::map<std::uint64_t, std::uint32_t> plan;
     std::uint64_t last = 0;
     Point start = Point(dimensions, 0.0);  ///< the model that it left with
   };
-  std::vector<Worker> workers;
-  for (const Script& script : scripts) workers.push_back({.plan = plan_of(script)});
-  std::vector<double> samples_of_round(rounds + 1, 0.0);
-  std::vector<Point> models{Point(dimensions, 0.0)};
-  Point velocity(dimensions, 0.0);
-  for (std::uint64_t round = 1; round <= rounds; ++round) {
-    std::vector<std::size_t> core, returned;
-    for (std::size_t i = 0; i < workers.size(); ++i) {
-      if (!workers[i].plan.contains(round)) continue;
-      (workers[i].last == round - 1 ? core : returned).push_back(i);
+
+  /// Of the workers of a round, but for a common factor.
+  std::map<std::size_t, double> weights_in(std::uint64_t round) {
+    double here = 0;  // the samples of those that have missed none
+    for (Worker& worker : workers_) {
+      here += worker.last == round - 1 && worker.plan.contains(round) ? worker.plan[round] : 0;
     }
-    double of_core = 0;
-    for (const std::size_t i : core) of_core += workers[i].plan[round];
-    std::map<std::size_t, double> raw;
-    for (const std::size_t i : core) raw[i] = workers[i].plan[round];
-    for (const std::size_t i : returned) {
-      double missed = 0;
-      for (std::uint64_t r = workers[i].last + 1; r < round; ++r) missed += samples_of_round[r];
-      raw[i] = workers[i].plan[round] * of_core / (of_core + missed);
-    }
-    double total = 0;
-    for (const auto& [i, weight] : raw) total += weight;
-    Point model = models.back();
-    for (std::size_t d = 0; d < dimensions; ++d) {
-      double change = 0;
-      for (const auto& [i, weight] : raw) {
-        const double x = workers[i].start[d];
-        change += weight / total * -rate * (x - scripts[i].target[d]);
+    std::map<std::size_t, double> weights;
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      if (workers_[i].plan.contains(round)) {
+        const double missed = samples_between(workers_[i].last, round);
+        weights[i] = workers_[i].plan[round] * (missed > 0 ? here / (here + missed) : 1);
       }
-      velocity[d] = momentum * velocity[d] + change;
-      model[d] += outer_rate * (momentum > 0 ? velocity[d] : change);
     }
-    for (const auto& [i, weight] : raw) {
-      samples_of_round[round] += workers[i].plan[round];
-      workers[i].last = round;
-      workers[i].start = model;
-    }
-    models.push_back(model);
+    return weights;
   }
-  return models;
+
+  double samples_between(std::uint64_t last, std::uint64_t round) const {
+    double samples = 0;
+    for (std::uint64_t missed = last + 1; missed < round; ++missed) {
+      samples += samples_of_round_[missed];
+    }
+    return samples;
+  }
+
+  const std::vector<Script>& scripts_;
+  double momentum_;
+  double outer_rate_;
+  std::vector<Worker> workers_;
+  std::vector<double> samples_of_round_ = std::vector<double>(rounds + 1, 0.0);
+  std::vector<Point> models_{Point(dimensions, 0.0)};
+  Point velocity_ = Point(dimensions, 0.0);
+};
+
+std::vector<Point> by_formula(const std::vector<Script>& scripts, double momentum,
+                              double outer_rate) {
+  Formula formula(scripts, momentum, outer_rate);
+  for (std::uint64_t round = 1; round <= rounds; ++round) {
+    formula.complete(round);
+  }
+  return formula.models();
 }
 
 std::vector<Script> scripts() {
