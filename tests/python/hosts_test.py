@@ -54,15 +54,17 @@ class HostsTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def start(self, trusted, script, *arguments, names=("host-0", "host-1"), master="10.84.0.1", keys=(None, None), each=1):
-        """Runs a script on both hosts, in `each` ranks on each; returns the outputs of the ranks and their exit statuses."""
+    def start(self, trusted, script, *arguments, names=("host-0", "host-1"), master="10.84.0.1", keys=(None, None), each=1,
+              **more):
+        """Runs a script on both hosts, in `each` ranks on each; returns the outputs of the ranks and their exit statuses.
+        more: further variables of the environment."""
         running = []
         for rank in range(2 * each):
             number = rank // each
             host = self.hosts[number]
             place = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(2 * each), "MASTER_ADDR": master, "MASTER_PORT": "29500",
                      "LOCAL_RANK": str(rank % each), "LOCAL_WORLD_SIZE": str(each), "SYNCOPATE_UNENCRYPTED": trusted,
-                     "GLOO_SOCKET_IFNAME": "nic", "PYTHONWARNINGS": "ignore"}
+                     "GLOO_SOCKET_IFNAME": "nic", "PYTHONWARNINGS": "ignore", **more}
             if master is None:
                 del place["MASTER_ADDR"]
             if keys[number] is not None:
@@ -107,11 +109,14 @@ class Hosts(HostsTest):
                     self.assertGreater(facts["rounds"], 0)
 
     def test_horovods_places_on_two_hosts(self):
-        outputs, statuses = self.start("1", "horovod_scripts.py", "places")
-        self.assertEqual(statuses, [0, 0], outputs)
-        for rank, output in enumerate(outputs):
-            facts = json.loads(output.splitlines()[-1])
-            self.assertEqual((facts["local"], facts["cross"], facts["homogeneous"]), ([0, 1], [rank, 2], True))
+        key = self.key("job.key")
+        for coordinator in ({}, {"SYNCOPATE_COORDINATOR": "10.84.0.1:9091"}):
+            with self.subTest(coordinator):
+                outputs, statuses = self.start("0", "horovod_scripts.py", "places", keys=[key, key], **coordinator)
+                self.assertEqual(statuses, [0, 0], outputs)
+                for rank, output in enumerate(outputs):
+                    facts = json.loads(output.splitlines()[-1])
+                    self.assertEqual((facts["local"], facts["cross"], facts["homogeneous"]), ([0, 1], [rank, 2], True))
 
     def test_two_hosts_without_trust(self):
         outputs, statuses = self.start("0", "backend_scripts.py", "more_than_gloo")
