@@ -122,7 +122,9 @@ AllreduceCost AllreducePlan::cost(std::size_t bytes) {
   if (size() == 1) {
     return usual_in_memory;
   }
-  const ReducerSpec& chosen = reducer(bytes);
+  // What sums among hosts for the program most likely is a ring.
+  const ReducerSpec& planned = reducer(bytes);
+  const ReducerSpec& chosen = planned.among_hosts ? *find_reducer("ring") : planned;
   if (!chosen.seconds) {
     return usual_in_memory;
   }

@@ -84,6 +84,13 @@ TEST(AllreducePlan, DecidesAsTheTableSays) {
   }
 }
 
+TEST(AllreducePlan, AssumesARingInAProcessGroup) {
+  const AllreduceCost ring = AllreducePlan({find_reducer("ring")}, own_hosts).cost(long_bytes);
+  const AllreduceCost group = AllreducePlan({find_reducer("torch")}, own_hosts).cost(long_bytes);
+  EXPECT_EQ(group.fixed, ring.fixed);
+  EXPECT_EQ(group.seconds_per_byte, ring.seconds_per_byte);
+}
+
 TEST(AllreducePlan, LeavesTheLeadersToTheReducerAmongHostsThatIsRequested) {
   AllreducePlan plan({.requested = find_reducer("torch")}, two_hosts);
   EXPECT_EQ(plan.reducer_among_leaders(long_bytes).name, "torch");
