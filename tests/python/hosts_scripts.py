@@ -1,4 +1,4 @@
-"""Scripts for hosts_test.py: hosts_scripts.py NAME [ARGUMENT...]."""
+"""Scripts for hosts_test.py and process_group_test.py: hosts_scripts.py NAME [ARGUMENT...]."""
 import contextlib
 import hashlib
 
