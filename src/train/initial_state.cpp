@@ -129,14 +129,15 @@ double distance_of(std::span<const float> own, std::span<const float> first) {
 
 }  // namespace
 
-void expect_same_model(Group& workers, Replica& replica) {
+void expect_same_model(const Group& workers, Replica& replica) {
+  // A group that listens for failures ends the waits of workers that have all finished.
+  Group group = workers.duplicate();
   const std::span<const float> own = replica.view(ReplicaVector::params);
   std::vector<float> first(own.begin(), own.end());
-  broadcast(workers, first);
+  broadcast(group, first);
   const double distance = distance_of(own, first);
-  std::vector<double> all(workers.size());
-  allgather(workers, std::as_bytes(std::span(&distance, 1)),
-            std::as_writable_bytes(std::span(all)));
+  std::vector<double> all(group.size());
+  allgather(group, std::as_bytes(std::span(&distance, 1)), std::as_writable_bytes(std::span(all)));
   std::vector<std::size_t> others;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] > most_by_rounding) {

@@ -39,9 +39,9 @@ Restored restore_state(Group& group, Replica& replica, const TrainConfig& config
 inline constexpr double most_by_rounding = 0.01;
 
 /// Checks, at the end of a job, that all workers have the same model: the loop of a program may
-/// have changed its model outside of the job's steps. A collective.
+/// have changed its model outside of the job's steps. A collective, after the last synchronization.
 ///
 /// Errors: ConfigError, on all workers: it names those whose model differs from that of rank 0.
-void expect_same_model(Group& workers, Replica& replica);
+void expect_same_model(const Group& workers, Replica& replica);
 
 }  // namespace syncopate

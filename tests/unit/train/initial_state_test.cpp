@@ -1,5 +1,5 @@
 // Goal:   independent first parameters have the spread of one draw, and what is no draw keeps its
-//         value.
+//         value; at the end models are compared, also over a slow link.
 // Method: replicas of a drawn tensor and a constant one on four ranks of the simulator, for five
 //         seeds.
 
@@ -18,6 +18,7 @@ namespace syncopate {
 namespace {
 
 using testing::Each;
+using testing::StartsWith;
 
 constexpr std::size_t half = 2000;
 
@@ -79,6 +80,37 @@ TEST(InitialState, OneWorkerDrawsAsItWouldByItself) {
   const auto independent = initial_params(1, config);
   set(config, "init", "broadcast");
   EXPECT_EQ(independent, initial_params(1, config));
+}
+
+/// All workers have finished their last synchronization.
+class AllFinished final : public FailureListener {
+ public:
+  std::vector<Rank> lost() const override { return {}; }
+  void finished() override {}
+  bool all_finished() const override { return true; }
+  bool await_more(std::size_t /*known*/, TimePoint /*deadline*/) override { return true; }
+};
+
+/// The model takes ten seconds, so that the worker that receives it looks for news meanwhile.
+TEST(InitialState, ModelsAreComparedAtTheEndOfAJobOverASlowLink) {
+  const SimulatedGroup slow{.size = 2, .network = {.link = {.bandwidth = 4.0 * 2 * half / 10}}};
+  for (const bool equal : {true, false}) {
+    const auto ends = on_every_rank<std::string>(slow, [&](Group& group) -> std::string {
+      AllFinished finished;
+      const Group workers(group.world(), {.members = {group.node(Rank{0}), group.node(Rank{1})},
+                                          .self = group.rank(),
+                                          .failures = &finished});
+      HalfConstantReplica replica;
+      replica.initialise(equal ? 1 : 1 + group.rank().value);
+      try {
+        expect_same_model(workers, replica);
+      } catch (const ConfigError& error) {
+        return error.what();
+      }
+      return "equal";
+    });
+    EXPECT_THAT(ends, Each(StartsWith(equal ? "equal" : "the job ends with several models")));
+  }
 }
 
 }  // namespace
