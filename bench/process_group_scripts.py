@@ -81,7 +81,7 @@ def five_calls(seconds, scheme, aggregate, *given):
                 functional.cross_entropy(network(images), labels).backward()
                 optimizer.step(weight=len(images))
                 watch.took_step(len(images))
-                if watch.is_over() and stopped is None:
+                if watch.is_over():
                     stopped = watch.samples / (time.monotonic() - watch.begun)
                     break
         optimizer.finish()

@@ -2,12 +2,11 @@
 
 #include <syncopate.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <syncopate/error.hpp>
 #include <syncopate/group.hpp>
@@ -142,21 +141,16 @@ class Job {
   /// The ranks of the workers that take part in `Training::Sums`: the first of each host, or all
   /// workers if they are on one host.
   std::vector<std::uint32_t> ranks_of_sums() const {
-    std::map<std::uint32_t, std::uint32_t> firsts;  // by host
+    std::set<std::uint32_t> hosts;
+    std::vector<std::uint32_t> firsts;
     std::vector<std::uint32_t> all;
     for (std::uint32_t rank = 0; rank < size(); ++rank) {
-      firsts.emplace(host_of(rank), rank);
       all.push_back(rank);
+      if (hosts.insert(host_of(rank)).second) {
+        firsts.push_back(rank);
+      }
     }
-    if (firsts.size() == 1) {
-      return all;
-    }
-    std::vector<std::uint32_t> ranks;
-    for (const auto& [host, first] : firsts) {
-      ranks.push_back(first);
-    }
-    std::sort(ranks.begin(), ranks.end());
-    return ranks;
+    return firsts.size() == 1 ? all : firsts;
   }
 
   // Collectives of all workers, as those of `Group`. The operation is the sum and the root is

@@ -253,7 +253,7 @@ std::optional<double> seconds_of_blocks(const CostModel& model, double bytes) {
   return done;
 }
 
-std::unique_ptr<Reducer> make_blocks(Group& group, const ReducerContext& /*among_leaders*/) {
+std::unique_ptr<Reducer> make_blocks(Group& group, const ReducerContext& /*context*/) {
   return std::make_unique<BinaryBlocksReducer>(group);
 }
 

@@ -156,7 +156,7 @@ class Formula {
     Point start = Point(dimensions, 0.0);  ///< the model that it left with
   };
 
-  /// Of the workers of a round, but for a common factor.
+  /// The weights of a round's workers, up to a common factor.
   std::map<std::size_t, double> weights_in(std::uint64_t round) {
     double here = 0;  // the samples of those that have missed none
     for (Worker& worker : workers_) {

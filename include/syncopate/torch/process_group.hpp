@@ -16,7 +16,7 @@ inline namespace v0 {
 
 /// Sums by a process group of torch that takes tensors of the CPU: for
 /// `DistributedOptions::sums`, with option `aggregate` `torch`. Its ranks are those of
-/// `Job::ranks_of_sums`, in any order; on other workers it may be null. Training uses it alone.
+/// `Job::ranks_of_sums`, in any order; on other workers it may be null. Only the training uses it.
 inline Training::Sums sums_of(c10::intrusive_ptr<c10d::ProcessGroup> group) {
   if (!group) {
     return {[](float*, std::size_t) { throw ConfigError("this worker has no process group"); }, 0};

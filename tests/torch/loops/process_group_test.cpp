@@ -103,6 +103,16 @@ TEST(ProcessGroupTest, AnErrorOfTheGroupEndsTheJob) {
   EXPECT_THAT(failed.failure, testing::HasSubstr("the program's allreduce failed: no cable"));
 }
 
+TEST(ProcessGroupTest, OnOneHostAllWorkersTakePart) {
+  ThreadedPrograms programs(workers);
+  const auto errors = programs.run([](const JobEntry& entry) {
+    const TorchJob job = init({"ssgd", {}, entry});
+    EXPECT_THAT(job.ranks_of_sums(), testing::ElementsAre(0, 1));
+    EXPECT_THROW(job.host_of(workers), ConfigError);
+  });
+  EXPECT_THAT(errors, testing::Each(""));
+}
+
 TEST(ProcessGroupTest, AProgramWithoutAGroupIsRefused) {
   EXPECT_THAT(trained("torch", [](int) { return Training::Sums(); }).errors,
               testing::Contains(testing::HasSubstr(
