@@ -247,6 +247,10 @@ Traffic SimTransport::traffic_to(NodeId peer) const {
   return found == traffic_to_.end() ? Traffic{} : found->second;
 }
 
+std::string SimTransport::path_to(NodeId peer) const {
+  return traffic_to_.contains(peer) ? "simulated" : "";
+}
+
 void SimTransport::count(NodeId to, std::size_t bytes) {
   for (Traffic* const traffic : {&traffic_, &traffic_to_[to]}) {
     traffic->bytes_sent += bytes + header_bytes;

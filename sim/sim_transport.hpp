@@ -36,6 +36,7 @@ class SimTransport final : public Transport, private Endpoint {
   void close(TimePoint deadline) noexcept override;
   Traffic traffic() const override;
   Traffic traffic_to(NodeId peer) const override;
+  std::string path_to(NodeId peer) const override;
   SharedMemory* shared_memory() override { return memory_ ? &*memory_ : nullptr; }
 
   /// Closes at once: unsent messages are lost. The peers find `why` in their errors.

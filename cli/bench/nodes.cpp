@@ -30,8 +30,8 @@ namespace {
 struct Entry {
   std::uint32_t index;
   NodeId node;
-  std::array<char, 96> address;  ///< up to the first zero
-  std::array<char, 96> machine;  ///< by `machine_identity`
+  std::array<char, 512> address;  ///< up to the first zero
+  std::array<char, 96> machine;   ///< by `machine_identity`
 };
 
 std::unique_ptr<Transport> make_node(const BenchEndpoint& endpoint, std::uint32_t index) {
@@ -65,7 +65,8 @@ std::vector<Entry> unpacked(const std::vector<std::byte>& bytes) {
   return entries;
 }
 
-void put(const std::string& text, std::array<char, 96>& into) {
+template <std::size_t size>
+void put(const std::string& text, std::array<char, size>& into) {
   if (text.size() >= into.size()) {
     throw InternalError("\"" + text + "\" does not fit into a message");
   }

@@ -112,6 +112,10 @@ class Transport {
   /// receiver.
   virtual Traffic traffic_to(NodeId peer) const = 0;
 
+  /// How messages get to `peer`, for the user: "shared memory", or "10.0.0.2, TLS 1.3". Empty for
+  /// an unknown node, and before there is a stream to it.
+  virtual std::string path_to(NodeId peer) const = 0;
+
   /// Memory that the nodes of one host share; null if there is none.
   virtual SharedMemory* shared_memory() { return nullptr; }
 

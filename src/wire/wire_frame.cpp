@@ -16,7 +16,7 @@ constexpr std::uint32_t magic = 0x434e5953;  // "SYNC"
 
 bool is_known(std::uint16_t kind) {
   return kind >= static_cast<std::uint16_t>(FrameKind::hello) &&
-         kind <= static_cast<std::uint16_t>(FrameKind::message);
+         kind <= static_cast<std::uint16_t>(FrameKind::probe);
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ FrameHeader decode_frame_header(std::span<const std::byte, frame_header_bytes> b
   }
   const auto kind = reader.take<std::uint16_t>();
   if (!is_known(kind)) {
-    throw ProtocolError(fmt::format("expected a frame kind of 1 to 4, found {}", kind));
+    throw ProtocolError(fmt::format("expected a frame kind of 1 to 5, found {}", kind));
   }
   const auto tag = reader.take<std::uint32_t>();
   if (const auto found = reader.take<std::uint32_t>(); found != 0) {
@@ -99,6 +99,17 @@ std::vector<std::byte> encode_frame(const Welcome& message) {
 
 std::vector<std::byte> encode_frame(const Refused& message) {
   return frame(FrameKind::refused, message);
+}
+
+std::vector<std::byte> probe_frame() {
+  std::vector<std::byte> bytes(frame_header_bytes + probe_bytes);
+  const FrameHeaderBytes header = encode(FrameHeader{FrameKind::probe, 0, probe_bytes});
+  std::copy(header.begin(), header.end(), bytes.begin());
+  return bytes;
+}
+
+void expect_probe(FrameKind found) {
+  expect(FrameKind::probe, found);
 }
 
 Hello decode_hello(FrameKind found, std::span<const std::byte> payload) {

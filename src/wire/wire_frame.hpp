@@ -17,6 +17,7 @@ enum class FrameKind : std::uint16_t {
   welcome = 2,  ///< `wire::Welcome`
   refused = 3,  ///< `wire::Refused`
   message = 4,  ///< a tagged message between nodes, raw
+  probe = 5,    ///< `probe_bytes` of any value, to measure a stream
 };
 
 /// The head of every frame on a stream; `length` bytes of payload follow it.
@@ -37,7 +38,7 @@ struct FrameHeader {
   friend bool operator==(const FrameHeader&, const FrameHeader&) = default;
 };
 
-inline constexpr std::uint16_t protocol_version = 2;
+inline constexpr std::uint16_t protocol_version = 3;
 inline constexpr std::size_t frame_header_bytes = 24;
 
 using FrameHeaderBytes = std::array<std::byte, frame_header_bytes>;
@@ -54,14 +55,20 @@ bool is_same_secret(std::string_view left, std::string_view right);
 
 /// The greatest payload of a frame of the handshake.
 inline constexpr std::uint64_t handshake_limit = 4096;
+/// The payload of a probe: 2 ms at 1 Gbit/s, so that of two links the faster one shows.
+inline constexpr std::uint64_t probe_bytes = 256 * 1024;
 
 /// Whole frames, header and payload.
 std::vector<std::byte> encode_frame(const Hello& message);
 std::vector<std::byte> encode_frame(const Welcome& message);
 std::vector<std::byte> encode_frame(const Refused& message);
+std::vector<std::byte> probe_frame();
 
 /// The Hello in the payload of a frame of kind `found`. Errors: ProtocolError.
 Hello decode_hello(FrameKind found, std::span<const std::byte> payload);
+
+/// Errors: ProtocolError unless `found` is the kind of a probe.
+void expect_probe(FrameKind found);
 
 /// The answer to a Hello.
 ///

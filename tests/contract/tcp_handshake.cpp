@@ -80,9 +80,9 @@ TEST(TcpHandshake, AnotherVersionIsRefusedByTheCoordinator) {
   RawPeer sender(coordinator->address());
   sender.write(frame);
   EXPECT_THAT(thrown_by<ConfigError>([&] { sender.read_answer(); }),
-              HasSubstr("expected protocol version 2, found 9"));
+              HasSubstr("expected protocol version 3, found 9"));
   EXPECT_TRUE(sender.is_at_end());
-  EXPECT_THAT(log.text(), HasSubstr("expected protocol version 2, found 9"));
+  EXPECT_THAT(log.text(), HasSubstr("expected protocol version 3, found 9"));
   expect_job_goes_on(*coordinator, 1);
 }
 
@@ -98,7 +98,7 @@ TEST(TcpHandshake, AnotherVersionIsRefusedByTheNodeThatJoins) {
     peer.is_at_end();
   });
   EXPECT_THAT(thrown_by<ProtocolError>([&] { join_coordinator(address_of(listener)); }),
-              HasSubstr("expected protocol version 2, found 9"));
+              HasSubstr("expected protocol version 3, found 9"));
   later_coordinator.join();
 }
 

@@ -5,7 +5,7 @@ import struct
 import subprocess
 
 HELLO, WELCOME, REFUSED, MESSAGE = 1, 2, 3, 4
-VERSION = 2
+VERSION = 3
 TO_COORDINATOR = 1
 ROLE_WORKER = 1
 

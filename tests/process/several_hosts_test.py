@@ -42,6 +42,29 @@ class SeveralHostsTest(HostsTest):
         other = self.join("worker", f"first:{port}", "--interface", NIC, through=named, cwd=self.folder, run_dir="other")
         self.assert_trained(job, self.joined(address, 0), other)
 
+    def connect_by_another_cable(self):
+        """A fast one; the address of the coordinator is that of the slow one."""
+        self.hosts[0].do("ip", "link", "add", "fast", "type", "veth", "peer", "name", "fast", "netns", self.hosts[1].process.pid)
+        for number, host in enumerate(self.hosts):
+            host.do("ip", "address", "add", f"10.86.0.{number + 1}/24", "dev", "fast")
+            host.do("ip", "link", "set", "fast", "up")
+            host.do("ip", "link", "add", "bridge", "type", "bridge")  # as containers have it: the same address on each host
+            host.do("ip", "address", "add", "172.17.0.1/16", "dev", "bridge")
+            host.do("ip", "link", "set", "bridge", "up")
+            host.do("tc", "qdisc", "add", "dev", NIC, "root", "tbf", "rate", "50mbit", "burst", "32kbit", "latency", "400ms")
+
+    def test_gradients_take_the_fastest_link_unless_an_interface_is_named(self):
+        self.connect_by_another_cable()
+        for number, (options, used, spared) in enumerate((([], "fast", NIC), (["--interface", NIC], NIC, "fast"))):
+            with self.subTest(options):
+                before = {nic: [host.bytes_sent(nic) for host in self.hosts] for nic in (NIC, "fast")}
+                job, address = self.coordinator("--scheme", "ssgd", "--max-steps", "20", run_dir=f"run{number}")
+                self.assert_all_end_well(job, *[self.joined(address, host, "worker", *options) for host in (0, 1)])
+                sent = {nic: [host.bytes_sent(nic) - since for host, since in zip(self.hosts, before[nic], strict=True)]
+                        for nic in before}
+                for host in (0, 1):
+                    self.assertGreater(sent[used][host], 5 * sent[spared][host], sent)
+
     def test_a_member_listens_at_a_port_that_a_firewall_lets_pass(self):
         job, address = self.coordinator("--max-steps", "10")
         ports = ["--ports", "9100-9100"]

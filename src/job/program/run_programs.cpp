@@ -29,7 +29,7 @@
 #include "job/program/launcher_link.hpp"
 #include "job/program/program_host.hpp"
 #include "runtime/real_world.hpp"
-#include "transport/tcp/sockets.hpp"
+#include "transport/tcp/interfaces.hpp"
 #include "transport/transport_registry.hpp"
 
 namespace syncopate {

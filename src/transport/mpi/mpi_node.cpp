@@ -173,6 +173,11 @@ Traffic Node::traffic_to(NodeId peer) const {
   return known == nullptr ? Traffic{} : known->sender().traffic();
 }
 
+std::string Node::path_to(NodeId peer) const {
+  const auto lock = engine_.acquire_lock();
+  return peers_.find_known(peer) == nullptr ? "" : "MPI";
+}
+
 void Node::cancel(std::exception_ptr why) noexcept {
   const auto lock = engine_.acquire_lock();
   peers_.stop(why);

@@ -72,6 +72,7 @@ class Node final : public Transport {
   void close(TimePoint deadline) noexcept override;
   Traffic traffic() const override;
   Traffic traffic_to(NodeId peer) const override;
+  std::string path_to(NodeId peer) const override;
   SharedMemory* shared_memory() override { return peers_.memory(); }
   NativeAllreduce* native_allreduce() override { return allreduce_.get(); }
 

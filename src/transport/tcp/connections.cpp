@@ -11,6 +11,8 @@
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "transport/steady_time.hpp"
+#include "transport/tcp/interfaces.hpp"
+#include "transport/tcp/link_race.hpp"
 
 namespace syncopate::tcp {
 namespace {
@@ -53,18 +55,35 @@ Connections::Connections(asio::io_context& io, mail::Mailbox& mailbox,
       wrong_keys_(options.limits.wrong_key_delay) {}
 
 void Connections::listen(const TcpTransport::ListenOptions& options) {
-  listener_.emplace(io_, options.descriptor
-                             ? adopt_listener(io_, *options.descriptor, network_)
-                             : tcp::open_listener(io_, resolve_address(options.address, network_)));
+  listeners_.emplace_back(
+      io_, options.descriptor ? adopt_listener(io_, *options.descriptor, network_)
+                              : open_listener(io_, resolve_address(options.address, network_)));
   sharing_.introduce_self(self_);
 }
 
-Endpoint Connections::open_listener(const TcpTransport::JoinOptions& options) {
+/// At another address than that of the route to the coordinator a process that is none of the job
+/// may answer. A node must not show it the token, so these streams are encrypted.
+Endpoint Connections::open_listeners(const TcpTransport::JoinOptions& options) {
   const Endpoint coordinator = resolve_address(options.coordinator, network_);
-  const std::string own =
-      options.address.empty() ? address_towards(coordinator) + ":0" : options.address;
-  listener_.emplace(io_, tcp::open_listener(io_, resolve_address(own, network_), options.ports));
+  const Endpoint own = resolve_address(
+      options.address.empty() ? address_towards(coordinator) + ":0" : options.address, network_);
+  Acceptor first = open_listener(io_, own, options.ports);
+  if (!options.all_interfaces || network_ != Network::encrypted || own.address().is_loopback()) {
+    listeners_.emplace_back(io_, std::move(first));
+    return coordinator;
+  }
+  for (Acceptor& acceptor : on_all_interfaces(io_, std::move(first))) {
+    listeners_.emplace_back(io_, std::move(acceptor));
+  }
   return coordinator;
+}
+
+std::string Connections::address() const {
+  Endpoints own;
+  for (const Listener& listener : listeners_) {
+    own.push_back(listener.endpoint());
+  }
+  return to_string(own);
 }
 
 void Connections::join(const Endpoint& coordinator, std::chrono::milliseconds timeout) {
@@ -86,7 +105,7 @@ void Connections::join(const Endpoint& coordinator, std::chrono::milliseconds ti
   }
   sharing_.introduce_self(self_);
   const MutexLock lock(mutex_);
-  Peer& peer = add(coordinator_node, to_string(coordinator));
+  Peer& peer = add(coordinator_node, {coordinator});
   peer.rings = std::move(rings);
   asio::post(io_, [this, &peer, result = std::move(result)]() mutable {
     finish_handshake(peer, std::move(result));
@@ -94,8 +113,14 @@ void Connections::join(const Endpoint& coordinator, std::chrono::milliseconds ti
   });
 }
 
+std::string Connections::path_to(NodeId peer) const {
+  const MutexLock lock(mutex_);
+  const auto found = peers_.find(peer);
+  return found == peers_.end() ? "" : found->second->path;
+}
+
 void Connections::introduce(NodeId peer, const std::string& address) {
-  const std::string where = to_string(parse_address(address, network_));
+  const Endpoints where = parse_addresses(address, network_);
   const MutexLock lock(mutex_);
   if (stopped_) {
     std::rethrow_exception(stopped_);
@@ -104,9 +129,9 @@ void Connections::introduce(NodeId peer, const std::string& address) {
     return;
   }
   if (const auto known = peers_.find(peer); known != peers_.end()) {
-    if (known->second->address != where) {
+    if (known->second->addresses != where) {
       throw InternalError(fmt::format("node {} is at {}, but was introduced at {}", peer.value,
-                                      known->second->address, where));
+                                      to_string(known->second->addresses), address));
     }
     return;
   }
@@ -167,7 +192,7 @@ void Connections::say_goodbye(TimePoint deadline) {
                       [this]() REQUIRES(mutex_) { return connections_ == 0; });
 }
 
-Peer& Connections::add(NodeId peer, const std::string& address) {
+Peer& Connections::add(NodeId peer, const Endpoints& addresses) {
   const auto flush = [this, peer] {
     if (const auto connection = find(peer).connection) {
       connection->flush();
@@ -178,7 +203,7 @@ Peer& Connections::add(NodeId peer, const std::string& address) {
       [this, peer] { asio::post(io_, [this, peer] { cut(find(peer)); }); },
       progress_,
   };
-  Peer& added = *(peers_[peer] = std::make_unique<Peer>(peer, address, engine));
+  Peer& added = *(peers_[peer] = std::make_unique<Peer>(peer, addresses, engine));
   if (stopped_) {
     added.outbox.refuse(stopped_);
   }
@@ -206,8 +231,10 @@ wire::Hello Connections::hello(const shm::Duplex* rings) const {
 }
 
 void Connections::accept() {
-  listener_->start([this](Socket socket) { answer(std::move(socket)); },
+  for (Listener& listener : listeners_) {
+    listener.start([this](Socket socket) { answer(std::move(socket)); },
                    [this] { return unauthenticated_.close_oldest(); });
+  }
 }
 
 void Connections::answer(Socket socket) {
@@ -243,7 +270,12 @@ wire::Welcome Connections::validate(const wire::Hello& hello, const std::string&
                     address()),
         wrong_keys_.count(from));
   }
-  const std::string where = to_string(parse_address(hello.address(), network_));
+  wire::Welcome welcome;
+  welcome.set_node(self_.value);
+  if (hello.measures()) {
+    return welcome;
+  }
+  const Endpoints where = parse_addresses(hello.address(), network_);
   const NodeId caller = number_of(hello);
   const MutexLock lock(mutex_);
   const auto known = peers_.find(caller);
@@ -253,8 +285,6 @@ wire::Welcome Connections::validate(const wire::Hello& hello, const std::string&
         fmt::format("node {} has been connected to node {} before", caller.value, self_.value));
   }
   peer.in_handshake = true;
-  wire::Welcome welcome;
-  welcome.set_node(self_.value);
   welcome.set_you(caller.value);
   peer.rings = sharing_.accept(caller, hello, welcome);
   return welcome;
@@ -281,18 +311,28 @@ void Connections::dial_peer(Peer& peer, int attempts) {
   peer.rings = sharing_.make_rings();
   wire::Hello greeting = hello(peer.rings.get());
   greeting.set_node(self_.value);
-  const Dial order{parse_address(peer.address, network_), greeting, tls_.get(),
-                   limits_.handshake_timeout};
-  remember(dial(io_, order, [this, &peer, attempts](HandshakeResult result) {
-    if (result.error && is_broken(result.error) && attempts > 1 && !leaving_ && !peer.lost) {
-      return dial_peer(peer, attempts - 1);
-    }
-    if (!result.error && result.welcome.node() != peer.id.value) {
-      result.error = std::make_exception_ptr(
-          ProtocolError(fmt::format("node {} answers there", result.welcome.node())));
-    }
-    finish_handshake(peer, std::move(result));
-  }));
+  const Endpoints addresses = leading_there(peer.addresses);
+  const Dial order{addresses.front(), greeting, tls_.get(), limits_.handshake_timeout};
+  const auto finished = [this, &peer, attempts](HandshakeResult result) {
+    finish_dial(peer, attempts, std::move(result));
+  };
+  if (addresses.size() == 1) {
+    return remember(dial(io_, order, finished));
+  }
+  for (PendingHandshake& stream : dial_fastest(io_, order, addresses, peer.id, finished)) {
+    remember(std::move(stream));
+  }
+}
+
+void Connections::finish_dial(Peer& peer, int attempts, HandshakeResult result) {
+  if (result.error && is_broken(result.error) && attempts > 1 && !leaving_ && !peer.lost) {
+    return dial_peer(peer, attempts - 1);
+  }
+  if (!result.error && result.welcome.node() != peer.id.value) {
+    result.error = std::make_exception_ptr(
+        ProtocolError(fmt::format("node {} answers there", result.welcome.node())));
+  }
+  finish_handshake(peer, std::move(result));
 }
 
 void Connections::remember(PendingHandshake handshake) {
@@ -318,9 +358,14 @@ void Connections::finish_handshake(Peer& peer, HandshakeResult result) {
 }
 
 void Connections::attach(Peer& peer, Channel channel) {
+  const std::string path =
+      peer.rings ? "shared memory"
+                 : fmt::format("{}, {}", remote_address(channel.socket()),
+                               channel.tls() != nullptr ? "TLS 1.3" : "not encrypted");
   {
     const MutexLock lock(mutex_);
     ++connections_;
+    peer.path = path;
   }
   const auto connection = std::make_shared<Connection>(
       Stream(std::move(channel), std::move(peer.rings)), mailbox_, peer.outbox,
@@ -335,8 +380,9 @@ void Connections::lose(Peer& peer, const std::string& reason) {
   if (std::exchange(peer.lost, true)) {
     return;
   }
-  const auto why = std::make_exception_ptr(PeerLost(
-      peer.id, fmt::format("node {} ({}) is lost: {}", peer.id.value, peer.address, reason)));
+  const auto why = std::make_exception_ptr(
+      PeerLost(peer.id, fmt::format("node {} ({}) is lost: {}", peer.id.value,
+                                    to_string(peer.addresses.front()), reason)));
   peer.outbox.fail(why);
   mailbox_.lose(peer.id, why);
   const MutexLock lock(mutex_);
@@ -360,7 +406,9 @@ void Connections::cut(Peer& peer) {
 /// this node breaks handshakes under way here, not when it is destroyed.
 void Connections::leave() {
   leaving_ = true;
-  listener_->close();
+  for (Listener& listener : listeners_) {
+    listener.close();
+  }
   for (const PendingHandshake& handshake : handshakes_) {
     if (const auto exchange = handshake.lock()) {
       exchange->abandon();

@@ -3,9 +3,9 @@
 #include <asio/io_context.hpp>
 #include <condition_variable>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,13 +23,16 @@ namespace syncopate::tcp {
 
 /// Another node, from the time when it is introduced or dials this one; kept after it is lost.
 struct Peer {
-  Peer(NodeId number, std::string where, Outbox::Engine engine)
-      : id(number), address(std::move(where)), outbox(number, std::move(engine)) {}
+  Peer(NodeId number, Endpoints where, Outbox::Engine engine)
+      : id(number), addresses(std::move(where)), outbox(number, std::move(engine)) {}
 
   const NodeId id;
-  const std::string address;  ///< at which it listens
+  const Endpoints addresses;  ///< at which it listens
   Outbox outbox;
-  std::exception_ptr lost_by{};  ///< guarded by the mutex of `Connections`
+
+  // Guarded by the mutex of `Connections`.
+  std::exception_ptr lost_by{};
+  std::string path{};  ///< as `Transport::path_to`
 
   // Only the engine uses these.
   bool in_handshake = false;               ///< a handshake with it has begun, or is complete
@@ -59,15 +62,16 @@ class Connections {
   // Before the engine starts.
   /// Opens the listener of node 0.
   void listen(const TcpTransport::ListenOptions& options);
-  /// Opens the listener of another node. Returns the address of node 0.
-  Endpoint open_listener(const TcpTransport::JoinOptions& options);
+  /// Opens the listeners of another node. Returns the address of node 0.
+  Endpoint open_listeners(const TcpTransport::JoinOptions& options);
 
   // Any thread, once the engine runs.
   /// Gets a number from node 0, and accepts streams from then on. Errors: as `TcpTransport::join`.
   void join(const Endpoint& coordinator, std::chrono::milliseconds timeout);
   NodeId self() const { return self_; }
-  std::string address() const { return to_string(listener_->endpoint()); }
+  std::string address() const;
   shm::HostMemory* memory() const { return sharing_.memory(); }
+  std::string path_to(NodeId peer) const;
   void introduce(NodeId peer, const std::string& address);
   /// Errors: InternalError if the peer is unknown.
   Peer& find(NodeId peer) const;
@@ -87,7 +91,7 @@ class Connections {
 
  private:
   // Any thread.
-  Peer& add(NodeId peer, const std::string& address) REQUIRES(mutex_);
+  Peer& add(NodeId peer, const Endpoints& addresses) REQUIRES(mutex_);
   void check(NodeId peer) const;
   wire::Hello hello(const shm::Duplex* rings) const;
 
@@ -96,6 +100,7 @@ class Connections {
   wire::Welcome validate(const wire::Hello& hello, const std::string& address);
   NodeId number_of(const wire::Hello& hello);
   void dial_peer(Peer& peer, int attempts);
+  void finish_dial(Peer& peer, int attempts, HandshakeResult result);
   void finish_handshake(Peer& peer, HandshakeResult result);
   void attach(Peer& peer, Channel channel);
   void remember(PendingHandshake handshake);
@@ -114,7 +119,7 @@ class Connections {
   const std::unique_ptr<Tls> tls_;  ///< of an encrypted network
   NodeId self_{0};                  ///< constant once the node has joined
   HostSharing sharing_;             ///< its memory also
-  std::optional<Listener> listener_;
+  std::list<Listener> listeners_;   ///< one an address
 
   mutable Mutex mutex_;
   std::condition_variable changed_;

@@ -2,15 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <asio/ip/address.hpp>
-#include <asio/ip/udp.hpp>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
@@ -47,11 +46,6 @@ std::string parse_host(std::string_view host) {
   }
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   return std::string(bracketed ? host.substr(1, host.size() - 2) : host);
-}
-
-/// As it stands before the port.
-std::string host_in_address(const asio::ip::address& address) {
-  return address.is_v6() ? fmt::format("[{}]", address.to_string()) : address.to_string();
 }
 
 asio::error_code last_error() {
@@ -122,6 +116,10 @@ asio::ip::tcp require_listening(int descriptor) {
 
 }  // namespace
 
+std::string host_in_address(const asio::ip::address& address) {
+  return address.is_v6() ? fmt::format("[{}]", address.to_string()) : address.to_string();
+}
+
 Endpoint parse_address(const std::string& address, Network network) {
   const std::size_t colon = address.rfind(':');
   if (colon == std::string::npos) {
@@ -158,46 +156,18 @@ Endpoint resolve_address(const std::string& address, Network network) {
   return endpoint;
 }
 
-/// A socket knows its address once it has a route; it sends nothing.
-std::string address_towards(const Endpoint& there) {
-  asio::io_context io;
-  asio::ip::udp::socket route(io);
-  asio::error_code error;
-  route.connect({there.address(), there.port()}, error);
-  if (error) {
-    throw ConfigError(
-        fmt::format("this host finds no way to {}: {}", to_string(there), error.message()));
+Endpoints parse_addresses(const std::string& addresses, Network network) {
+  Endpoints endpoints;
+  for (std::size_t begin = 0; begin <= addresses.size();) {
+    const std::size_t end = std::min(addresses.find(',', begin), addresses.size());
+    endpoints.push_back(parse_address(addresses.substr(begin, end - begin), network));
+    begin = end + 1;
   }
-  return host_in_address(route.local_endpoint().address());
-}
-
-std::string address_of_interface(const std::string& name) {
-  ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) {
-    refuse("list the network interfaces of this host", last_error());
+  if (endpoints.size() > most_addresses) {
+    throw ConfigError(fmt::format("expected at most {} addresses of a node, found {}",
+                                  most_addresses, endpoints.size()));
   }
-  std::string known;
-  std::string address;
-  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
-    const bool is_first = known.find(fmt::format(" {},", one->ifa_name)) == std::string::npos;
-    known += is_first ? fmt::format(" {},", one->ifa_name) : "";
-    const bool is_v4 = one->ifa_addr != nullptr && one->ifa_addr->sa_family == AF_INET;
-    const bool is_v6 = one->ifa_addr != nullptr && one->ifa_addr->sa_family == AF_INET6;
-    if (name == one->ifa_name && address.empty() && (is_v4 || is_v6)) {
-      Endpoint endpoint;
-      std::memcpy(endpoint.data(), one->ifa_addr,
-                  is_v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-      address = host_in_address(endpoint.address());
-    }
-  }
-  ::freeifaddrs(all);
-  if (address.empty()) {
-    throw ConfigError(
-        fmt::format("expected a network interface that has an address, found '{}'; "
-                    "this host has{}",
-                    name, known.substr(0, known.size() - 1)));
-  }
-  return address;
+  return endpoints;
 }
 
 void require_within(Network network, const Endpoint& endpoint) {
@@ -216,6 +186,14 @@ void require_within(Network network, const Endpoint& endpoint) {
 
 std::string to_string(const Endpoint& endpoint) {
   return fmt::format("{}:{}", host_in_address(endpoint.address()), endpoint.port());
+}
+
+std::string to_string(const Endpoints& endpoints) {
+  std::string all;
+  for (const Endpoint& endpoint : endpoints) {
+    all += (all.empty() ? "" : ",") + to_string(endpoint);
+  }
+  return all;
 }
 
 Acceptor open_listener(asio::io_context& io, const Endpoint& endpoint) {

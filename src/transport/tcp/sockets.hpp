@@ -2,7 +2,9 @@
 
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "transport/port_range.hpp"
 #include "transport/tcp/network.hpp"
@@ -19,18 +21,23 @@ Endpoint parse_address(const std::string& address, Network network = Network::lo
 /// The same, but the host may also be a name that the system resolves.
 Endpoint resolve_address(const std::string& address, Network network);
 
-/// The address of this host from which it reaches `there`. Errors: ConfigError if it finds no way.
-std::string address_towards(const Endpoint& there);
+using Endpoints = std::vector<Endpoint>;
 
-/// The address of a network interface of this host, for a HOST:PORT. Errors: ConfigError if there
-/// is no such interface, or if it has no address.
-std::string address_of_interface(const std::string& name);
+/// The most addresses of one node.
+constexpr std::size_t most_addresses = 8;
+
+/// Reads HOST:PORT,HOST:PORT... Errors: ConfigError, also for more than `most_addresses`.
+Endpoints parse_addresses(const std::string& addresses, Network network);
 
 /// Errors: ConfigError if `endpoint` is not in `network` or other nodes cannot reach it.
 void require_within(Network network, const Endpoint& endpoint);
 
 /// The text that `parse_address` reads; the same for the same endpoint.
 std::string to_string(const Endpoint& endpoint);
+/// The text that `parse_addresses` reads.
+std::string to_string(const Endpoints& endpoints);
+/// The address as it stands before the port.
+std::string host_in_address(const asio::ip::address& address);
 
 using Socket = asio::ip::tcp::socket;
 using Acceptor = asio::ip::tcp::acceptor;

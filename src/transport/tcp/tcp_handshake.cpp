@@ -29,6 +29,17 @@ std::string reason_of(const std::exception_ptr& error) {
   }
 }
 
+/// True if the stream broke, rather than what came over it.
+bool is_of_stream(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const asio::system_error&) {
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 Milliseconds delay_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -64,6 +75,34 @@ void say_welcome(Exchange& exchange, const wire::Welcome& welcome, const Finishe
 void receive_answer(Exchange& exchange, const Finished& finished) {
   const wire::Welcome welcome = wire::decode_answer(exchange.kind(), exchange.payload());
   finished({nullptr, welcome, exchange.release()});
+}
+
+/// What comes on a stream that has been accepted, up to the Welcome that makes it a connection.
+void await_hello(Exchange& exchange, const std::string& from, const Answer& answer);
+
+/// The other node reads no more of a stream than its speed: this one takes a probe, and says so.
+void take_probe(Exchange& exchange, const wire::Welcome& welcome, const std::string& from,
+                const Answer& answer) {
+  const auto probed = [=](Exchange& self) {
+    wire::expect_probe(self.kind());
+    self.write(wire::encode_frame(welcome),
+               [from, answer](Exchange& measured) { await_hello(measured, from, answer); });
+  };
+  exchange.write(wire::encode_frame(welcome),
+                 [probed](Exchange& self) { self.read(probed, wire::probe_bytes); });
+}
+
+void await_hello(Exchange& exchange, const std::string& from, const Answer& answer) {
+  exchange.read([from, answer](Exchange& self) {
+    const wire::Hello hello = wire::decode_hello(self.kind(), self.payload());
+    const wire::Welcome welcome = answer.validate(hello, from);
+    self.set_introduced();
+    if (hello.measures()) {
+      take_probe(self, welcome, from, answer);
+    } else {
+      say_welcome(self, welcome, answer.finished);
+    }
+  });
 }
 
 /// Dials until a node listens there. Its handlers own it.
@@ -222,12 +261,13 @@ void Exchange::write_rest(const Step& next) {
   next(*this);
 }
 
-void Exchange::read(Step next) {
-  fill(header_, [next = std::move(next)](Exchange& self) { self.read_payload(next); });
+void Exchange::read(Step next, std::uint64_t limit) {
+  fill(header_,
+       [next = std::move(next), limit](Exchange& self) { self.read_payload(next, limit); });
 }
 
-void Exchange::read_payload(const Step& next) {
-  const wire::FrameHeader header = wire::decode_frame_header(header_, wire::handshake_limit);
+void Exchange::read_payload(const Step& next, std::uint64_t limit) {
+  const wire::FrameHeader header = wire::decode_frame_header(header_, limit);
   kind_ = header.kind;
   incoming_.resize(header.length);
   fill(incoming_, next);
@@ -299,21 +339,19 @@ PendingHandshake answer_handshake(Socket socket, const Tls* tls, Milliseconds li
   const std::string address = remote_address(socket);
   const auto exchange = std::make_shared<Exchange>(std::move(socket), limit);
   exchange->start([remote, answer](Exchange& self, const std::exception_ptr& why) {
+    if (self.is_introduced() && is_of_stream(why)) {
+      return;  // a node of this job has measured this stream, and taken another one
+    }
     const std::string reason = reason_of(why);
     answer.turned_away(remote, reason);
     turn_away(self, reason, why);
   });
-  const auto greeted = [address, answer](Exchange& self) {
-    const wire::Hello hello = wire::decode_hello(self.kind(), self.payload());
-    const wire::Welcome welcome = answer.validate(hello, address);
-    self.set_introduced();
-    say_welcome(self, welcome, answer.finished);
-  };
-  exchange->peek([tls, greeted](Exchange& self, unsigned char first) {
+  exchange->peek([tls, address, answer](Exchange& self, unsigned char first) {
     if (tls == nullptr) {
-      self.read(greeted);
+      await_hello(self, address, answer);
     } else if (first == Tls::first_byte) {
-      self.encrypt(*tls, Tls::Side::answers, [greeted](Exchange& proven) { proven.read(greeted); });
+      self.encrypt(*tls, Tls::Side::answers,
+                   [address, answer](Exchange& proven) { await_hello(proven, address, answer); });
     } else {
       throw ConfigError("the streams of this job are encrypted: join it with its key (--secret)");
     }
@@ -321,32 +359,43 @@ PendingHandshake answer_handshake(Socket socket, const Tls* tls, Milliseconds li
   return exchange;
 }
 
-PendingHandshake dial(asio::io_context& io, const Dial& dial, const Finished& finished) {
+PendingHandshake connect(asio::io_context& io, const Dial& dial,
+                         const std::function<void(std::exception_ptr)>& failed,
+                         const Exchange::Step& next) {
   asio::error_code error;
   Socket socket = open_socket(io, dial.endpoint, error);
   if (error) {
-    asio::post(io, [=] {
-      finished({std::make_exception_ptr(asio::system_error(error)), {}, std::nullopt});
-    });
+    asio::post(io, [=] { failed(std::make_exception_ptr(asio::system_error(error))); });
     return {};
   }
   const auto exchange = std::make_shared<Exchange>(std::move(socket), dial.limit);
-  exchange->start([finished](Exchange& self, const std::exception_ptr& why) {
-    finished({why, {}, self.release()});
+  exchange->start([failed](Exchange& self, const std::exception_ptr& why) {
+    self.release();  // ends the stream
+    failed(why);
   });
-  const auto greet = [hello = dial.hello, finished](Exchange& connected) {
-    connected.write(wire::encode_frame(hello), [finished](Exchange& introduced) {
-      introduced.read([finished](Exchange& answered) { receive_answer(answered, finished); });
-    });
-  };
-  exchange->connect(dial.endpoint, [tls = dial.tls, greet](Exchange& connected) {
+  exchange->connect(dial.endpoint, [tls = dial.tls, next](Exchange& connected) {
     if (tls != nullptr) {
-      connected.encrypt(*tls, Tls::Side::dials, greet);
+      connected.encrypt(*tls, Tls::Side::dials, next);
     } else {
-      greet(connected);
+      next(connected);
     }
   });
   return exchange;
+}
+
+void greet(Exchange& connected, const wire::Hello& hello, const Finished& finished) {
+  connected.write(wire::encode_frame(hello), [finished](Exchange& introduced) {
+    introduced.read([finished](Exchange& answered) { receive_answer(answered, finished); });
+  });
+}
+
+PendingHandshake dial(asio::io_context& io, const Dial& dial, const Finished& finished) {
+  return connect(
+      io, dial,
+      [finished](const std::exception_ptr& why) {
+        finished({why, {}, std::nullopt});
+      },
+      [hello = dial.hello, finished](Exchange& connected) { greet(connected, hello, finished); });
 }
 
 void dial_until_there(asio::io_context& io, const Dial& dial, const Finished& finished) {

@@ -3,6 +3,7 @@
 #include <asio/basic_waitable_timer.hpp>
 #include <asio/io_context.hpp>
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -43,8 +44,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   /// Waits for the first byte, and leaves it where it is.
   void peek(const std::function<void(Exchange&, unsigned char first)>& next);
   void write(std::vector<std::byte> frame, const Step& next);
-  /// Errors: ProtocolError if the frame is not one of a handshake.
-  void read(Step next);
+  /// Errors: ProtocolError if the frame is not one of a handshake, or longer than `limit`.
+  void read(Step next, std::uint64_t limit = wire::handshake_limit);
   /// Writes the bytes that the kernel takes at once, and ignores the rest.
   void write_last(const std::vector<std::byte>& frame);
 
@@ -71,7 +72,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void shake_hands(const Step& next);
   void write_rest(const Step& next);
   void fill(std::span<std::byte> rest, const Step& next);
-  void read_payload(const Step& next);
+  void read_payload(const Step& next, std::uint64_t limit);
   void expire();
   void fail(std::exception_ptr why);
 
@@ -140,6 +141,15 @@ struct Dial {
   const Tls* tls;  ///< null: without encryption; outlives the handshake
   std::chrono::milliseconds limit;
 };
+
+/// Connects, and proves the key where streams are encrypted; then takes the step `next`. `failed`
+/// gets the error of that, and of each later step.
+PendingHandshake connect(asio::io_context& io, const Dial& dial,
+                         const std::function<void(std::exception_ptr)>& failed,
+                         const Exchange::Step& next);
+
+/// Says hello on a connected stream. Errors: those of the exchange.
+void greet(Exchange& connected, const wire::Hello& hello, const Finished& finished);
 
 /// Connects and says hello.
 ///

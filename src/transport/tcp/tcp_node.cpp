@@ -6,6 +6,7 @@
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "transport/steady_time.hpp"
+#include "transport/tcp/interfaces.hpp"
 #include "transport/transport_registry.hpp"
 
 namespace syncopate::tcp {
@@ -32,7 +33,7 @@ void Node::listen(const ListenOptions& options) {
 }
 
 void Node::join(const JoinOptions& options) {
-  const Endpoint coordinator = connections_.open_listener(options);
+  const Endpoint coordinator = connections_.open_listeners(options);
   driver_.start();
   connections_.join(coordinator, options.timeout);
 }
@@ -168,6 +169,7 @@ std::unique_ptr<Transport> join_with(const TransportOptions& options) {
                                  .token = options.token,
                                  .address = address,
                                  .ports = options.ports,
+                                 .all_interfaces = options.interface.empty(),
                                  .shared_memory = shared_memory,
                                  .network = network_of(options)};
   join.timeout = options.timeout.value_or(join.timeout);

@@ -45,6 +45,7 @@ class Node final : public TcpTransport {
   void close(TimePoint deadline) noexcept override;
   Traffic traffic() const override;
   Traffic traffic_to(NodeId peer) const override;
+  std::string path_to(NodeId peer) const override { return connections_.path_to(peer); }
   SharedMemory* shared_memory() override { return connections_.memory(); }
 
  private:

@@ -65,7 +65,10 @@ class TcpTransport : public Transport {
     /// Where this node listens for its peers; empty: at a free port of the address from which it
     /// reaches the coordinator.
     std::string address = "127.0.0.1:0";
-    PortRange ports{};                          ///< instead of any free port
+    PortRange ports{};  ///< instead of any free port
+    /// Also at each other address of this host, if the network is encrypted: each peer takes the
+    /// one to which its link is the fastest.
+    bool all_interfaces = false;
     std::chrono::milliseconds timeout{10'000};  ///< for the coordinator to appear and to answer
     bool shared_memory = true;                  ///< if both sides are on one host
     tcp::Network network = tcp::Network::loopback;

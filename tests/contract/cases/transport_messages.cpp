@@ -293,6 +293,8 @@ TEST_P(TransportContract, TrafficIsCountedAtTheSender) {
         EXPECT_GE(to_receiver.bytes_sent, 101'000U);
         EXPECT_LE(to_receiver.bytes_sent, sent.bytes_sent);
         EXPECT_EQ(world.transport().traffic_to(NodeId{77}).bytes_sent, 0U) << "no such node";
+        EXPECT_THAT(world.transport().path_to(node_one), testing::Not(testing::IsEmpty()));
+        EXPECT_EQ(world.transport().path_to(NodeId{77}), "");
       },
       [](World& world) {
         const Traffic before = world.transport().traffic();

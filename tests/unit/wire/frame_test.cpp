@@ -33,7 +33,7 @@ FrameHeaderBytes with_byte(std::size_t offset, unsigned value) {
 TEST(Frame, HasTheDocumentedLittleEndianBytes) {
   const FrameHeaderBytes bytes =
       encode(FrameHeader{FrameKind::message, 0x01020304, 0x1112131415161718});
-  const unsigned expected[] = {'S', 'Y', 'N', 'C', 2,    0,    4,    0,    4,    3,    2,    1,
+  const unsigned expected[] = {'S', 'Y', 'N', 'C', 3,    0,    4,    0,    4,    3,    2,    1,
                                0,   0,   0,   0,   0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11};
   for (std::size_t offset = 0; offset < bytes.size(); ++offset) {
     EXPECT_EQ(std::to_integer<unsigned>(bytes[offset]), expected[offset]) << "offset " << offset;
@@ -41,8 +41,8 @@ TEST(Frame, HasTheDocumentedLittleEndianBytes) {
 }
 
 TEST(Frame, DecodesWhatItEncodes) {
-  for (const FrameKind kind :
-       {FrameKind::hello, FrameKind::welcome, FrameKind::refused, FrameKind::message}) {
+  for (const FrameKind kind : {FrameKind::hello, FrameKind::welcome, FrameKind::refused,
+                               FrameKind::message, FrameKind::probe}) {
     for (const std::uint64_t length : {std::uint64_t{0}, std::uint64_t{1}, limit}) {
       const FrameHeader header{kind, 0xfffffffe, length};
       EXPECT_EQ(decode_frame_header(encode(header), limit), header);
@@ -57,12 +57,12 @@ TEST(Frame, RefusesAnotherMagicByItsValue) {
 }
 
 TEST(Frame, RefusesAnotherVersionByItsNumber) {
-  EXPECT_THAT(refusal(with_byte(4, 3)), testing::HasSubstr("expected protocol version 2, found 3"));
+  EXPECT_THAT(refusal(with_byte(4, 2)), testing::HasSubstr("expected protocol version 3, found 2"));
 }
 
 TEST(Frame, RefusesUnknownKinds) {
   EXPECT_THAT(refusal(with_byte(6, 0)), testing::HasSubstr("found 0"));
-  EXPECT_THAT(refusal(with_byte(6, 5)), testing::HasSubstr("found 5"));
+  EXPECT_THAT(refusal(with_byte(6, 6)), testing::HasSubstr("found 6"));
   EXPECT_THAT(refusal(with_byte(7, 1)), testing::HasSubstr("found 260"));
 }
 

@@ -47,6 +47,16 @@ TEST(Handshake, AHelloWithoutANumberIsNotOneOfNodeZero) {
   EXPECT_TRUE(decode_hello(FrameKind::hello, payload_of(encode_frame(message))).has_node());
 }
 
+TEST(Handshake, AProbeIsNoHello) {
+  const Bytes frame = probe_frame();
+  ASSERT_EQ(frame.size(), 24 + probe_bytes);
+  EXPECT_EQ(decode_frame_header(std::span(frame).first<24>(), probe_bytes),
+            (FrameHeader{FrameKind::probe, 0, probe_bytes}));
+  EXPECT_NO_THROW(expect_probe(FrameKind::probe));
+  EXPECT_THROW(expect_probe(FrameKind::hello), ProtocolError);
+  EXPECT_THROW(decode_hello(FrameKind::probe, payload_of(frame)), ProtocolError);
+}
+
 TEST(Handshake, WelcomeArrivesAsItWas) {
   Welcome message;
   message.set_node(2);
