@@ -193,8 +193,10 @@ class LinkMeter {
   std::vector<double> speeds_;     ///< to each rank, bytes a second
 };
 
-std::vector<std::string> table_of(const std::string& title, const Rows& rows, double unit,
-                                  int digits) {
+using Texts = std::vector<std::vector<std::string>>;
+
+/// `rows`: of each rank, by the other rank.
+std::vector<std::string> table_of(const std::string& title, const Texts& rows) {
   std::vector<Table::Column> columns{{title, Table::Align::left}};
   for (std::size_t rank = 0; rank < rows.size(); ++rank) {
     columns.push_back({fmt::format("rank {}", rank)});
@@ -203,12 +205,22 @@ std::vector<std::string> table_of(const std::string& title, const Rows& rows, do
   for (std::size_t rank = 0; rank < rows.size(); ++rank) {
     std::vector<std::string> cells{fmt::format("rank {}", rank)};
     for (std::size_t other = 0; other < rows.size(); ++other) {
-      cells.push_back(rank == other ? "·"
-                                    : fmt::format("{:.{}f}", rows[rank][other] / unit, digits));
+      cells.push_back(rank == other ? "·" : rows[rank][other]);
     }
     table.add(cells);
   }
   return table.lines();
+}
+
+Texts texts_of(const Rows& rows, double unit, int digits) {
+  Texts texts;
+  for (const std::vector<double>& row : rows) {
+    texts.emplace_back();
+    for (const double value : row) {
+      texts.back().push_back(fmt::format("{:.{}f}", value / unit, digits));
+    }
+  }
+  return texts;
 }
 
 }  // namespace
@@ -241,11 +253,14 @@ std::vector<std::string> lines_of(const LinkMatrix& matrix) {
   if (matrix.hosts.size() > most_in_a_table) {
     return {};
   }
-  std::vector<std::string> lines = table_of("latency, µs", matrix.latency_seconds, 1e-6, 1);
-  lines.emplace_back();
-  for (std::string& line : table_of("bandwidth, GB/s", matrix.bytes_per_second, 1e9, 2)) {
-    lines.push_back(std::move(line));
+  std::vector<std::string> lines;
+  for (const auto& table : {table_of("latency, µs", texts_of(matrix.latency_seconds, 1e-6, 1)),
+                            table_of("bandwidth, GB/s", texts_of(matrix.bytes_per_second, 1e9, 2)),
+                            table_of("to", matrix.paths)}) {
+    lines.insert(lines.end(), table.begin(), table.end());
+    lines.emplace_back();
   }
+  lines.pop_back();
   return lines;
 }
 
@@ -253,6 +268,7 @@ void add_to(nlohmann::ordered_json& json, const LinkMatrix& matrix) {
   json["hosts"] = matrix.hosts;
   json["latency_seconds"] = matrix.latency_seconds;
   json["bytes_per_second"] = matrix.bytes_per_second;
+  json["paths"] = matrix.paths;
 }
 
 namespace {
@@ -282,19 +298,37 @@ Finding compare_clocks(Group& all) {
   return finding;
 }
 
-void tell_rank_zero(Group& all, const Findings& own) {
-  const std::string text = json_text(to_json(own));
+/// What a rank reports to rank 0.
+struct Account {
+  Findings findings;
+  std::vector<std::string> paths;  ///< to each rank
+};
+
+std::vector<std::string> own_paths(Group& all) {
+  std::vector<std::string> paths;
+  for (std::uint32_t rank = 0; rank < all.size(); ++rank) {
+    paths.push_back(all.transport().path_to(all.node(Rank{rank})));
+  }
+  return paths;
+}
+
+void report_to_rank_zero(Group& all, const Account& own) {
+  const std::string text =
+      json_text(nlohmann::ordered_json{{"findings", to_json(own.findings)}, {"paths", own.paths}});
   const auto bytes = std::as_bytes(std::span(text));
   all.transport().post(all.node(Rank{0}), tags::to_coordinator, {bytes.begin(), bytes.end()});
 }
 
-Findings receive_findings(Group& all, Rank rank) {
+Account receive_account(Group& all, Rank rank) {
   const Message message =
       all.transport().receive(all.node(rank), tags::to_coordinator, all.deadline());
   const std::string_view text(reinterpret_cast<const char*>(message.payload.data()),
                               message.payload.size());
   try {
-    return findings_in(nlohmann::ordered_json::parse(text));
+    const auto json = nlohmann::ordered_json::parse(text);
+    Account account{findings_in(json.at("findings")), json.at("paths")};
+    account.paths.resize(all.size());
+    return account;
   } catch (const nlohmann::ordered_json::exception&) {
     throw ProtocolError(fmt::format(
         "rank {}: expected its findings as JSON, found '{}'; run one build of Syncopate everywhere",
@@ -311,13 +345,15 @@ std::optional<Consultation> consult(Group& all, Findings own) {
   Consultation consultation{.findings = own, .links = measure_matrix(all)};
   const Finding clocks = compare_clocks(all);
   if (all.rank() != Rank{0}) {
-    tell_rank_zero(all, own);
+    report_to_rank_zero(all, {std::move(own), own_paths(all)});
     return std::nullopt;
   }
   Findings& findings = consultation.findings;
+  consultation.links.paths.push_back(own_paths(all));
   for (std::uint32_t rank = 1; rank < all.size(); ++rank) {
-    const Findings others = receive_findings(all, Rank{rank});
-    findings.insert(findings.end(), others.begin(), others.end());
+    Account other = receive_account(all, Rank{rank});
+    findings.insert(findings.end(), other.findings.begin(), other.findings.end());
+    consultation.links.paths.push_back(std::move(other.paths));
   }
   findings.push_back(clocks);
   const Findings links = judge_links(consultation.links);

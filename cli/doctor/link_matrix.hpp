@@ -18,6 +18,8 @@ struct LinkMatrix {
       latency_seconds;  ///< one way, of 8 bytes, half of a median round trip
   std::vector<std::vector<double>> bytes_per_second;  ///< of 4 MiB, the best of a few
   std::vector<std::uint32_t> hosts;                   ///< of each rank
+  /// How messages get from a rank to another one (`Transport::path_to`); at rank 0 alone.
+  std::vector<std::vector<std::string>> paths = {};
 };
 
 /// Measures one pair after the other, measures pairs that seem slow again a few times, and keeps
@@ -29,7 +31,7 @@ LinkMatrix measure_matrix(Group& all);
 /// for each link that is several times slower than the median of its kind.
 Findings judge_links(const LinkMatrix& matrix);
 
-/// Two tables for up to 16 ranks; none for more.
+/// Three tables for up to 16 ranks; none for more.
 std::vector<std::string> lines_of(const LinkMatrix& matrix);
 
 void add_to(nlohmann::ordered_json& json, const LinkMatrix& matrix);

@@ -104,6 +104,8 @@ class DoctorTest(JobTest):
                     others = [one for one in found["findings"] if one["subject"] != "links within hosts"]
                     self.assertTrue(all(one["ok"] for one in others), others)
                     self.assertEqual(found["hosts"], [0, 0, 0])
+                    path = {"mpi": "MPI", "tcp": "127.0.0.1, not encrypted"}[transport]
+                    self.assertEqual(found["paths"], [[path if other != one else "" for other in range(3)] for one in range(3)])
                     for figures in (found["latency_seconds"], found["bytes_per_second"]):
                         for one in range(3):
                             self.assertEqual(figures[one][one], 0)
@@ -116,6 +118,7 @@ class DoctorTest(JobTest):
         self.assertEqual(set(re.findall(r"(?m)^problem +(.*?)  ", done.stdout)) - {"links within hosts"}, set(), done.stdout)
         self.assertRegex(done.stdout, r"(?m)^latency, µs +rank 0 +rank 1 +rank 2$")
         self.assertRegex(done.stdout, r"(?m)^rank 2( +\d+\.\d+){2} +·$")
+        self.assertRegex(done.stdout, r"(?m)^rank 1 +MPI +· +MPI$")
         self.assertEqual(len(re.findall(r"(?m)^ok +dataset", done.stdout)), 1)
 
     def test_a_launcher_of_an_mpi_that_syncopate_was_not_built_with(self):

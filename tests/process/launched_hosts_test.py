@@ -118,6 +118,7 @@ class LauncherOfTorch(PartsTest):
         doctor = self.finished(SYNCOPATE, "doctor", "--data", "synthetic", "--run-dir", self.folder, "--json")
         found = json.loads(doctor[0][1])
         self.assertEqual(found["hosts"], [0, 1])
+        self.assertEqual(found["paths"], [["", "10.85.0.2, TLS 1.3"], ["10.85.0.1, TLS 1.3", ""]])
         self.assertIn(f"meet at {COORDINATOR}, encrypted", next(f["text"] for f in found["findings"] if f["subject"] == "MPI"))
 
     def test_what_is_not_enough(self):

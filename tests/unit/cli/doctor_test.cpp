@@ -106,7 +106,12 @@ TEST(Doctor, NamesTheRanksOfASlowLink) {
 
 TEST(Doctor, ShowsLinksOfUpToSixteenRanks) {
   LinkMatrix matrix = four_ranks();
-  EXPECT_THAT(lines_of(matrix).at(1), HasSubstr("rank 0"));
+  matrix.paths.assign(4, std::vector<std::string>(4, "shared memory"));
+  matrix.paths[1][2] = "10.0.0.2, TLS 1.3";
+  const std::vector<std::string> lines = lines_of(matrix);
+  ASSERT_EQ(lines.size(), 17);  // three tables of five lines, and between them an empty one
+  EXPECT_THAT(lines.at(1), HasSubstr("rank 0"));
+  EXPECT_THAT(lines.at(14), AllOf(HasSubstr("rank 1"), HasSubstr("10.0.0.2, TLS 1.3")));
   matrix.hosts.resize(17);
   EXPECT_THAT(lines_of(matrix), ElementsAre());
 }
