@@ -13,6 +13,7 @@
 #include "data/dataset.hpp"
 #include "scheme/scheme_options.hpp"
 #include "scheme/scheme_spec.hpp"
+#include "spec/batch_checks.hpp"
 #include "spec/config.hpp"
 #include "spec/network_file.hpp"
 
@@ -354,49 +355,6 @@ void check_shares(const TrainConfig& config) {
   }
 }
 
-/// Errors: ConfigError if sizes are listed for another number of workers.
-void check_list(std::string_view name, const std::optional<BatchSizes>& sizes,
-                std::uint32_t workers) {
-  const std::size_t listed = sizes ? sizes->listed() : 0;
-  if (listed > 0 && listed != workers) {
-    throw ConfigError(fmt::format("{} {} lists {} sizes for {} worker{}; list one for each", name,
-                                  fmt::join(sizes->sizes(), ","), listed, workers,
-                                  workers == 1 ? "" : "s"));
-  }
-}
-
-/// Errors: ConfigError if there are batches of the workers beside a global batch, of which a worker
-/// would get less than the least part; or if batches do not fit into their limits, or are listed
-/// for another number of workers.
-void check_batches(const TrainConfig& config) {
-  if (config.global_batch && *config.global_batch / least_part_of_batch < config.workers) {
-    throw ConfigError(
-        fmt::format("global batch {}: expected at least {} samples for each of {} "
-                    "workers, {} in all",
-                    *config.global_batch, least_part_of_batch, config.workers,
-                    least_part_of_batch * config.workers));
-  }
-  if (config.batch_size && config.global_batch) {
-    throw ConfigError(fmt::format(
-        "batch size {} of each worker and global batch {} exclude each other; give one of them",
-        fmt::join(config.batch_size->sizes(), ","), *config.global_batch));
-  }
-  check_list("batch size", config.batch_size, config.workers);
-  check_list("max batch size", config.max_batch_size, config.workers);
-  std::uint64_t most = 0;
-  for (std::uint32_t rank = 0; config.max_batch_size && rank < config.workers; ++rank) {
-    most += config.max_batch_size->of(rank);
-  }
-  const bool is_divided = config.global_batch && !traits_of(config).divides_batches;
-  if (is_divided && config.max_batch_size && most < *config.global_batch) {
-    throw ConfigError(
-        fmt::format("global batch {} does not fit into the max batch size {} of {} workers, {} in "
-                    "all; lower one or raise the other",
-                    *config.global_batch, fmt::join(config.max_batch_size->sizes(), ","),
-                    config.workers, most));
-  }
-}
-
 /// Errors: ConfigError if the clipped gradients are those that sums of velocities make, which with
 /// few bits change far more from step to step than gradients do.
 void check_clipping(const TrainConfig& config) {
@@ -455,6 +413,9 @@ void expect_one_split(const TrainConfig& config) {
 void check_given(const TrainConfig& config, const std::set<std::string_view>& given) {
   if (given.contains("split")) {
     expect_one_split(config);
+  }
+  if (given.contains("batch-size") && given.contains("max-batch-size")) {
+    expect_batches_within_limits(config);
   }
   for (const OptionSpec& option : scheme_options()) {
     if (given.contains(option.name)) {

@@ -279,6 +279,26 @@ TEST(CheckConfigTest, RefusesContradictions) {
   EXPECT_NO_THROW(check_config({}));
 }
 
+TEST(CheckGivenTest, RefusesABatchAboveItsLimit) {
+  TrainConfig config;
+  const auto set = [&](const char* name, const char* sizes) {
+    set_field_from_text(*find_field(name), config, sizes);
+  };
+  set("batch-size", "32");
+  set("max-batch-size", "64,16");
+  EXPECT_EQ(
+      refusal([&] {
+        check_given(config, {"batch-size", "max-batch-size"});
+      }),
+      "batch size 32 of worker 1 is above its max batch size 16; lower one or raise the other");
+  EXPECT_NO_THROW(check_given(config, {"max-batch-size"})) << "it cuts the usual batch";
+  set("batch-size", "64,16");
+  EXPECT_NO_THROW(check_given(config, {"batch-size", "max-batch-size"}));
+  set("batch-size", "16,8,99");
+  EXPECT_NO_THROW(check_given(config, {"batch-size", "max-batch-size"}))
+      << "check_config refuses it";
+}
+
 TEST(CheckGivenTest, RefusesOptionsWithoutEffect) {
   TrainConfig config;
   config.optimizer = Optimizer::adam;
