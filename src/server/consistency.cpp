@@ -5,6 +5,7 @@
 
 #include "base/errors.hpp"
 #include "server/backup_steps.hpp"
+#include "server/gradient_table.hpp"
 #include "server/ssp_bound.hpp"
 
 namespace syncopate {
@@ -105,6 +106,7 @@ std::unique_ptr<Consistency> make_consistency(ShardStore& store,
                                               const ConsistencyOptions& options) {
   switch (options.kind) {
     case ConsistencyOptions::Kind::at_once: return std::make_unique<DirectUpdates>(store);
+    case ConsistencyOptions::Kind::table: return std::make_unique<TableUpdates>(store);
     case ConsistencyOptions::Kind::bounded: return std::make_unique<SspBound>(store, options.slack);
     case ConsistencyOptions::Kind::backup: return std::make_unique<BackupSteps>(store, options);
     case ConsistencyOptions::Kind::elastic:

@@ -44,6 +44,7 @@ class Consistency {
 struct ConsistencyOptions {
   enum class Kind {
     at_once,  ///< applied and answered as they arrive: asgd, dc-asgd, downpour
+    table,    ///< answered as they arrive, applied as means over workers: asgd --gradient-table
     bounded,  ///< applied as they arrive, answered within a bound on staleness: ssp
     backup,   ///< a step closes with its first n gradients: backup
     elastic,  ///< replicas and the model move towards each other: easgd

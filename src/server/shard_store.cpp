@@ -97,10 +97,28 @@ void ShardStore::apply(Rank worker, bool answer) {
       copy(params, out);
     }
   });
-  count(slot);
+  count_push(slot);
+  ++version_;
   if (answer) {
     sent(slot);
   }
+}
+
+bool ShardStore::admit(Rank worker) {
+  WorkerSlot& slot = slots_[worker.value];
+  if (drops(slot) || slot.facts.samples == 0) {
+    return false;
+  }
+  count_push(slot);
+  return true;
+}
+
+void ShardStore::update(std::span<const float> gradient) {
+  rule_->begin_step(learning_rate_(samples_));
+  for_each_block([&](std::size_t first, std::size_t count) {
+    rule_->apply(first, block_of(params_, first, count), gradient.subspan(first, count), 1.0F);
+  });
+  ++version_;
 }
 
 void ShardStore::apply_mean(std::span<const Rank> workers) {
@@ -152,7 +170,8 @@ void ShardStore::exchange(Rank worker, float rate) {
     elastic_exchange(replica, block_of(params_, first, count), rate);
     copy(replica, block_of(slot.out, first, count));
   });
-  count(slot);
+  count_push(slot);
+  ++version_;
   sent(slot);
 }
 
@@ -255,11 +274,10 @@ bool ShardStore::drops(WorkerSlot& slot) {
   return slot.dropped;
 }
 
-void ShardStore::count(WorkerSlot& slot) {
+void ShardStore::count_push(WorkerSlot& slot) {
   slot.staleness = version_ - slot.read_version;
   samples_ += slot.facts.samples;
   loss_sum_ += slot.facts.loss_sum;
-  ++version_;
 }
 
 void ShardStore::sent(WorkerSlot& slot) {

@@ -88,6 +88,11 @@ class ShardStore {
   /// One update with Σ weight_i g_i / Σ weight_i over the gradients of `workers` that have samples.
   /// It counts as an update even if none of them has samples.
   void apply_mean(std::span<const Rank> workers);
+  /// Counts the worker's push, whose gradient enters the model by `update`. Returns false if the
+  /// push is dropped, or has no samples.
+  bool admit(Rank worker);
+  /// One update with `gradient`, in the order of the parameters.
+  void update(std::span<const float> gradient);
   /// EASGD: moves the parameters in the worker's slot and the shard's towards each other by `rate`
   /// (Zhang et al. 2015, equations 5 and 6).
   void exchange(Rank worker, float rate);
@@ -110,7 +115,7 @@ class ShardStore {
   void step_with_mean(std::span<const Rank> workers, double total_weight);
   void for_each_block(const std::function<void(std::size_t first, std::size_t count)>& visit);
   bool drops(WorkerSlot& slot);
-  void count(WorkerSlot& slot);
+  void count_push(WorkerSlot& slot);
   void sent(WorkerSlot& slot);
 
   std::vector<float> params_;

@@ -148,6 +148,27 @@ TEST(ServerIdentity, AsgdDropsLateGradients) {
   }
 }
 
+TEST(ServerIdentity, AsgdWithATableOfGradientsOfOneWorkerIsAsgd) {
+  TrainConfig plain = config_of("asgd", "asgd");
+  plain.workers = 1;
+  TrainConfig table = plain;
+  table.run_dir = fresh_folder("gradient-table");
+  set(table, "gradient-table", true);
+  EXPECT_EQ(trained(table), trained(plain));
+}
+
+TEST(ServerIdentity, AsgdWithATableOfGradientsBoundsDelays) {
+  TrainConfig config = config_of("asgd", "gradient-table");
+  config.cluster = cluster_of(config.run_dir, unequal);
+  set(config, "gradient-table", true);
+  SimulatedJob job = toy_job(config);
+  job.run();
+  const auto& workers = job.summary().at("workers");
+  EXPECT_GT(workers.at(0).at("steps").get<std::uint64_t>(),
+            2 * workers.at(2).at("steps").get<std::uint64_t>());
+  EXPECT_LE(job.summary().at("staleness").at("max").get<double>(), 4) << "2 P - 2";
+}
+
 TEST(ServerIdentity, DcAsgdWithoutLambdaIsAsgd) {
   TrainConfig asgd = config_of("asgd", "asgd");
   asgd.cluster = cluster_of(asgd.run_dir, unequal);
