@@ -8,6 +8,12 @@ import pathlib
 import unittest
 
 from hosts_test import HostsTest
+from script_cases import TORCH
+
+
+def facts_in(output):
+    """What a rank has said."""
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
 
 class GroupOfTorch(HostsTest):
@@ -18,7 +24,7 @@ class GroupOfTorch(HostsTest):
         key = self.key("job.key")
         outputs, statuses = self.start("0", "hosts_scripts.py", "by_group_of_torch", *calls, keys=[key, key], each=each)
         self.assertEqual(statuses, [0] * 2 * each, outputs)
-        said = [[json.loads(line) for line in output.splitlines() if line.startswith("{")] for output in outputs]
+        said = [facts_in(output) for output in outputs]
         found = {}
         for facts in zip(*said, strict=True):
             self.assertEqual(len({fact["bits"] for fact in facts}), 1, facts)
@@ -48,6 +54,26 @@ class GroupOfTorch(HostsTest):
         found = self.trained("ssgd/torch", "ssgd/two-level", "esync/torch", each=2)
         self.assertIn("torch between hosts: 4 ranks", self.aggregate("ssgd/torch"))
         self.assertEqual(found["ssgd/torch"], found["ssgd/two-level"])
+
+    if TORCH >= (2, 0):  # torch 1 has no process groups in Python
+
+        def test_a_backend_that_takes_tensors_of_a_device_alone(self):
+            calls = ["ssgd/torch", "ssgd/ring", "esync/torch"]
+            key = self.key("job.key")
+            outputs, statuses = self.start("0", "hosts_scripts.py", "by_group_of_a_device", *calls, keys=[key, key])
+            self.assertEqual(statuses, [0, 0], outputs)
+            *trained, refused = zip(*[facts_in(output) for output in outputs], strict=True)
+            for call, facts in zip(calls, trained, strict=True):
+                self.assertEqual({fact["trained"] for fact in facts}, {call})
+                self.assertEqual(len({fact["bits"] for fact in facts}), 1, facts)
+                self.assertGreater(facts[0]["rounds"], 1)
+                if "torch" in call:
+                    self.assertGreater(facts[0]["sums"], facts[0]["rounds"])
+                else:
+                    self.assertEqual(facts[0]["sums"], 0)
+            self.assertEqual(trained[0][0]["bits"], trained[1][0]["bits"], "as over our own streams")
+            for facts in refused:
+                self.assertRegex(facts["refused"], "the backend standin .* where the module of worker 1 is: make the group of cpu:gloo")
 
     def test_without_a_group(self):
         outputs, statuses = self.start("1", "hosts_scripts.py", "without_a_group")

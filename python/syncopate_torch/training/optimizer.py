@@ -73,7 +73,9 @@ class DistributedOptimizer(StandIn):
         self._synchronized = SynchronizedLayers(job, module, self.scheme)
         self._weights = given.get("weights", "samples")
         self._batches_of_job = batch_size is None  # if False, the script has its own loader
-        sums = TorchSum(job) if job.size > 1 and self.scheme.in_rounds and given.get("aggregate") == "torch" else None
+        sums = None
+        if job.size > 1 and self.scheme.in_rounds and given.get("aggregate") == "torch":
+            sums = TorchSum(job, next(module.parameters()).device)
         self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None,
                                 alone=self._is_alone(given), skips=self.skips, sums=sums)
         self._sums = []
