@@ -58,8 +58,8 @@ std::string secret_of(const CLI::App& app) {
 
 void add_own_place(CLI::App& app) {
   add_value(app, "interface", "NAME",
-            fmt::format("network interface by which others reach what this starts [{}, or that of "
-                        "the route to the coordinator]",
+            fmt::format("network interface by which others reach what this starts [{}, or the "
+                        "fastest of all]",
                         interface_variable))
       ->group(rendezvous);
   add_value(

@@ -48,8 +48,6 @@ std::unique_ptr<Transport> make_node(const BenchEndpoint& endpoint, std::uint32_
   }
   options.coordinator = endpoint.coordinator;
   options.address = endpoint.address;
-  options.interface = endpoint.place.interface;
-  options.ports = endpoint.place.ports;
   return join_over(transport, options);
 }
 
@@ -104,21 +102,22 @@ Entry next_of(Transport& transport, std::uint32_t nodes, const std::vector<Entry
 
 /// Node 0 collects the entries of all nodes and sends them to all. The transport numbers nodes in
 /// the order in which they connect, so each entry also holds the index of the process.
-std::vector<Entry> meet(Transport& transport, std::uint32_t nodes, const Entry& own,
-                        TimePoint deadline) {
+std::vector<Entry> meet(Transport& transport, const Attendance& attendance, TimePoint deadline) {
+  const Entry own = entry_of(transport, attendance.index);
   std::vector<Entry> entries{own};
   if (own.index != 0) {
     transport.post(coordinator_node, tags::to_coordinator, packed(&own, 1));
     return unpacked(transport.receive(coordinator_node, tags::from_coordinator, deadline).payload);
   }
-  while (entries.size() < nodes) {
-    entries.push_back(next_of(transport, nodes, entries, deadline));
+  Transport& host = attendance.host != nullptr ? *attendance.host : transport;
+  while (entries.size() < attendance.nodes) {
+    entries.push_back(next_of(host, attendance.nodes, entries, deadline));
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.index < b.index; });
   for (const Entry& entry : entries) {
     if (entry.index != 0) {
-      transport.post(entry.node, tags::from_coordinator, packed(entries.data(), entries.size()));
+      host.post(entry.node, tags::from_coordinator, packed(entries.data(), entries.size()));
     }
   }
   return entries;
@@ -138,17 +137,14 @@ std::vector<std::uint32_t> hosts_of(const std::vector<Entry>& entries) {
 int run_between_hosts(const BenchCommand& command, const Launch& launch,
                       const KnownCoordinator& known, const std::vector<std::string>& names,
                       const std::function<void(Node&)>& body) {
-  const BenchEndpoint endpoint{.transport = command.transport,
-                               .token = known.key,
-                               .coordinator = known.address,
-                               .address = {},
-                               .place = known.place,
-                               .nodes = launch.size};
+  const bool encrypted = command.transport == encrypted_transport;
   return run_rank(command.form, names, launch, [&](std::uint32_t index, BenchReporter& reporter) {
-    take_part(endpoint, index, [&](World& world, Group& all) {
-      Node node{world, all, reporter};
-      body(node);
-    });
+    take_part_between_hosts(known, encrypted ? "tcp" : std::string_view(command.transport),
+                            {.token = known.key, .encrypted = encrypted, .unencrypted = !encrypted},
+                            {.nodes = launch.size, .index = index}, [&](World& world, Group& all) {
+                              Node node{world, all, reporter};
+                              body(node);
+                            });
   });
 }
 
@@ -158,8 +154,7 @@ void take_part(std::unique_ptr<Transport> carrier, const Attendance& attendance,
                const std::function<void(World&, Group&)>& body) {
   RealWorld world(std::move(carrier));
   Transport& transport = world.transport();
-  const auto entries = meet(transport, attendance.nodes, entry_of(transport, attendance.index),
-                            world.now() + attendance.patience);
+  const auto entries = meet(transport, attendance, world.now() + attendance.patience);
   Group::Options options{.members = {}, .self = Rank{attendance.index}, .hosts = hosts_of(entries)};
   for (const Entry& entry : entries) {
     options.members.push_back(entry.node);
@@ -171,6 +166,24 @@ void take_part(std::unique_ptr<Transport> carrier, const Attendance& attendance,
   body(world, all);
   barrier(all);
   transport.close(world.now() + attendance.patience);
+}
+
+void take_part_between_hosts(const KnownCoordinator& known, std::string_view transport,
+                             TransportOptions own, Attendance attendance,
+                             const std::function<void(World&, Group&)>& body) {
+  std::unique_ptr<Transport> host;
+  if (attendance.index == 0) {
+    TransportOptions listening = own;
+    listening.address = known.address;
+    listening.control_only = true;
+    host = listen_over(transport, listening);
+    attendance.host = host.get();
+  }
+  own.coordinator = known.address;
+  own.address = {};
+  own.interface = known.place.interface;
+  own.ports = known.place.ports;
+  take_part(join_over(transport, own), attendance, body);
 }
 
 void take_part(const BenchEndpoint& endpoint, std::uint32_t index,

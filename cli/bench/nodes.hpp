@@ -5,13 +5,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/bench/bench_processes.hpp"
 #include "collective/group.hpp"
-#include "job/launch/own_place.hpp"
+#include "job/launch/known_coordinator.hpp"
 #include "runtime/world.hpp"
 #include "transport/mpi/mpi_session.hpp"
+#include "transport/transport_registry.hpp"
 
 namespace syncopate::cli {
 
@@ -30,7 +32,6 @@ struct BenchEndpoint {
   std::string coordinator;              ///< the address of node 0
   std::optional<int> listener{};        ///< the listening socket of node 0; empty: bind one
   std::string address = "127.0.0.1:0";  ///< the address of another node
-  OwnPlace place = {};                  ///< its interface, in place of that address, and ports
   std::uint32_t nodes;
   mpi::Session* session = nullptr;  ///< of transport mpi, which needs no addresses
 };
@@ -40,6 +41,8 @@ struct Attendance {
   std::uint32_t nodes;
   std::uint32_t index;
   Duration patience = std::chrono::seconds(20);
+  /// Node 0, of node `index` 0, if it is none of those: it only introduces the others.
+  Transport* host = nullptr;
 };
 
 /// Connects to the other nodes over `transport`, runs `body` with the group of all nodes, in the
@@ -47,6 +50,12 @@ struct Attendance {
 /// missing nodes; those of transports, and of the body.
 void take_part(std::unique_ptr<Transport> transport, const Attendance& attendance,
                const std::function<void(World&, Group&)>& body);
+
+/// The same for ranks that may be on several hosts, over links that those of a job take, too: `own`
+/// names the token, and whether streams are encrypted. Errors: also ConfigError.
+void take_part_between_hosts(const KnownCoordinator& known, std::string_view transport,
+                             TransportOptions own, Attendance attendance,
+                             const std::function<void(World&, Group&)>& body);
 
 /// Runs node `index`: connects to the other nodes, runs `body` with the group of all nodes, in the
 /// order of their indices, and leaves when all have finished it. Errors: those of transports, and

@@ -139,18 +139,23 @@ int say(const DoctorCommand& command, const Findings& findings, const LinkMatrix
   return ok ? exit_status::success : exit_status::failure;
 }
 
-/// Every rank takes part; rank 0 prints.
+Attendance attendance_of(const DoctorCommand& command) {
+  return {
+      .nodes = command.launch->size, .index = command.launch->rank, .patience = command.patience};
+}
+
+/// A collective; rank 0 prints.
+int consult_and_say(Group& all, const DoctorCommand& command, const Findings& own) {
+  const auto all_know = consult(all, own);
+  return all_know ? say(command, all_know->findings, &all_know->links) : exit_status::success;
+}
+
+/// Every rank takes part.
 int consult_over(std::unique_ptr<Transport> transport, const DoctorCommand& command,
                  const Findings& own) {
   int status = exit_status::success;
-  take_part(
-      std::move(transport),
-      {.nodes = command.launch->size, .index = command.launch->rank, .patience = command.patience},
-      [&](World&, Group& all) {
-        if (const auto all_know = consult(all, own)) {
-          status = say(command, all_know->findings, &all_know->links);
-        }
-      });
+  take_part(std::move(transport), attendance_of(command),
+            [&](World&, Group& all) { status = consult_and_say(all, command, own); });
   return status;
 }
 
@@ -164,13 +169,11 @@ int consult_by_mpi(const DoctorCommand& command, const Findings& own) {
 int consult_by_sockets(const DoctorCommand& command, const Findings& own) {
   const std::string_view transport = command.transport == TransportKind::tcp ? "tcp" : "shm";
   if (const auto known = known_coordinator(from_environment)) {
-    const TransportOptions options{.token = known->key,
-                                   .coordinator = known->address,
-                                   .address = command.launch->rank == 0 ? known->address : "",
-                                   .encrypted = true};
-    return consult_over(
-        command.launch->rank == 0 ? listen_over(transport, options) : join_over(transport, options),
-        command, own);
+    int status = exit_status::success;
+    take_part_between_hosts(
+        *known, transport, {.token = known->key, .encrypted = true}, attendance_of(command),
+        [&](World&, Group& all) { status = consult_and_say(all, command, own); });
+    return status;
   }
   Rendezvous rendezvous(command.launch->job);
   if (command.launch->rank > 0) {
@@ -190,7 +193,8 @@ int examine_ranks(const DoctorCommand& command, Findings own) {
     return goes_by_mpi(command) ? consult_by_mpi(command, own) : consult_by_sockets(command, own);
   } catch (const std::exception& error) {
     if (command.launch->rank > 0) {
-      log::debug("{}", error.what());
+      // Rank 0 knows no more than that this one is missing.
+      log::warn("rank {}: {}", command.launch->rank, error.what());
       return exit_status::failure;
     }
     own.push_back({.subject = "ranks",

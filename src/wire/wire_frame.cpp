@@ -108,10 +108,6 @@ std::vector<std::byte> probe_frame() {
   return bytes;
 }
 
-void expect_probe(FrameKind found) {
-  expect(FrameKind::probe, found);
-}
-
 Hello decode_hello(FrameKind found, std::span<const std::byte> payload) {
   expect(FrameKind::hello, found);
   Hello hello;

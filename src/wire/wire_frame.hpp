@@ -67,9 +67,6 @@ std::vector<std::byte> probe_frame();
 /// The Hello in the payload of a frame of kind `found`. Errors: ProtocolError.
 Hello decode_hello(FrameKind found, std::span<const std::byte> payload);
 
-/// Errors: ProtocolError unless `found` is the kind of a probe.
-void expect_probe(FrameKind found);
-
 /// The answer to a Hello.
 ///
 /// Errors: ConfigError with the reason if it is a Refused; ProtocolError if it is neither that nor

@@ -24,9 +24,11 @@ using testing::HasSubstr;
 struct TcpLinks : testing::TestWithParam<tcp::Network> {
   TcpLinks() { ::listen(silent.get(), 1); }
 
+  static constexpr std::chrono::milliseconds long_time = std::chrono::minutes(2);
+
   /// The number that node 0 has given, or the error.
   std::string greet(const std::vector<std::string>& addresses,
-                    std::chrono::milliseconds limit = std::chrono::minutes(2)) {
+                    std::chrono::milliseconds limit = long_time, bool probes = true) {
     tcp::Endpoints endpoints;
     for (const std::string& address : addresses) {
       endpoints.push_back(tcp::parse_address(address));
@@ -37,9 +39,13 @@ struct TcpLinks : testing::TestWithParam<tcp::Network> {
     std::string outcome = "it never ends";
     const tcp::Dial dial{endpoints.front(), hello, tls.get(), limit};
     const auto streams =
-        tcp::dial_fastest(io, dial, endpoints, coordinator_node, [&](tcp::HandshakeResult result) {
-          outcome = result.error ? text_of(result.error) : fmt::format("{}", result.welcome.you());
-        });
+        tcp::run_race(io, dial,
+                      {endpoints, coordinator_node, probes,
+                       [&](const tcp::HandshakeResult& result) {
+                         outcome = result.error ? "after a Hello: " + text_of(result.error)
+                                                : fmt::format("{}", result.welcome.you());
+                       },
+                       [&](const std::exception_ptr& why) { outcome = text_of(why); }});
     EXPECT_EQ(streams.size(), addresses.size());
     io.run();
     io.restart();
@@ -70,6 +76,13 @@ TEST_P(TcpLinks, TheFirstStreamThatCarriesAProbeIsUsed) {
   EXPECT_EQ(greet({coordinator->address(), coordinator->address()}), "3")
       << "one number for both streams";
   EXPECT_THAT(log.text(), testing::Not(HasSubstr("turned away"))) << "of the other stream";
+}
+
+TEST_P(TcpLinks, WithoutProbesTheFirstAnswerDecides) {
+  EXPECT_EQ(greet({address_of(closed), coordinator->address()}, long_time, false), "1");
+  const auto other = join_coordinator(coordinator->address(), token, false, GetParam());
+  EXPECT_EQ(greet({other->address(), coordinator->address()}, long_time, false), "3");
+  EXPECT_EQ(greet({other->address()}, long_time, false), "node 2 answers there");
 }
 
 TEST_P(TcpLinks, WhereNoneAnswersTheErrorIsThatOfTheFirstAddress) {
@@ -112,7 +125,16 @@ TEST(TcpProbes, AnotherFrameInItsPlaceIsRefused) {
   EXPECT_EQ(peer.greet(that_measures(token)).node(), 0);
   peer.write(wire::encode(wire::FrameHeader{wire::FrameKind::message, 1, 0}));
   EXPECT_THROW(peer.read_answer(), ConfigError);
-  EXPECT_TRUE(log.wait_for("expected a frame of kind 5 in the handshake, found kind 4"));
+  EXPECT_TRUE(log.wait_for("expected a frame of kind 1 in the handshake, found kind 4"));
+}
+
+TEST(TcpProbes, AStreamIsMeasuredOnce) {
+  LogCapture log;
+  const auto coordinator = make_coordinator();
+  RawPeer peer(coordinator->address());
+  peer.greet(that_measures(token));
+  EXPECT_THROW(peer.greet(that_measures(token)), ConfigError);
+  EXPECT_TRUE(log.wait_for("expected one measurement of a stream, found another"));
 }
 
 TEST(TcpProbes, AStreamThatEndsAfterOneIsNoFault) {
@@ -148,10 +170,12 @@ TEST(TcpAddresses, AnOwnAddressLeadsToThisHostAlone) {
   const auto parsed = [](const std::string& text) {
     return tcp::parse_addresses(text, tcp::Network::encrypted);
   };
-  EXPECT_EQ(tcp::leading_there(parsed("203.0.113.1:9,127.0.0.1:9,203.0.113.2:9")),
+  const tcp::Addresses own = tcp::own_addresses();
+  EXPECT_THAT(own, testing::Contains(asio::ip::make_address("127.0.0.1")));
+  EXPECT_EQ(tcp::leading_there(parsed("203.0.113.1:9,127.0.0.1:9,203.0.113.2:9"), own),
             parsed("203.0.113.1:9,203.0.113.2:9"));
-  EXPECT_EQ(tcp::leading_there(parsed("127.0.0.1:9,203.0.113.2:9")), parsed("127.0.0.1:9"));
-  EXPECT_EQ(tcp::leading_there(parsed("203.0.113.1:9")), parsed("203.0.113.1:9"));
+  EXPECT_EQ(tcp::leading_there(parsed("127.0.0.1:9,203.0.113.2:9"), own), parsed("127.0.0.1:9"));
+  EXPECT_EQ(tcp::leading_there(parsed("203.0.113.1:9"), own), parsed("203.0.113.1:9"));
 }
 
 TEST(TcpAddresses, AHostWithoutAnotherInterfaceListensAtOneAddress) {

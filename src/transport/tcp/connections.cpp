@@ -12,7 +12,6 @@
 #include "base/log.hpp"
 #include "transport/steady_time.hpp"
 #include "transport/tcp/interfaces.hpp"
-#include "transport/tcp/link_race.hpp"
 
 namespace syncopate::tcp {
 namespace {
@@ -68,7 +67,9 @@ Endpoint Connections::open_listeners(const TcpTransport::JoinOptions& options) {
   const Endpoint own = resolve_address(
       options.address.empty() ? address_towards(coordinator) + ":0" : options.address, network_);
   Acceptor first = open_listener(io_, own, options.ports);
-  if (!options.all_interfaces || network_ != Network::encrypted || own.address().is_loopback()) {
+  const bool several = network_ == Network::encrypted && !own.address().is_loopback();
+  own_addresses_ = several ? own_addresses() : Addresses();
+  if (!several || !options.all_interfaces) {
     listeners_.emplace_back(io_, std::move(first));
     return coordinator;
   }
@@ -311,15 +312,29 @@ void Connections::dial_peer(Peer& peer, int attempts) {
   peer.rings = sharing_.make_rings();
   wire::Hello greeting = hello(peer.rings.get());
   greeting.set_node(self_.value);
-  const Endpoints addresses = leading_there(peer.addresses);
-  const Dial order{addresses.front(), greeting, tls_.get(), limits_.handshake_timeout};
+  const Dial order{peer.addresses.front(), greeting, tls_.get(), limits_.handshake_timeout};
   const auto finished = [this, &peer, attempts](HandshakeResult result) {
     finish_dial(peer, attempts, std::move(result));
   };
-  if (addresses.size() == 1) {
+  if (peer.addresses.size() == 1) {
     return remember(dial(io_, order, finished));
   }
-  for (PendingHandshake& stream : dial_fastest(io_, order, addresses, peer.id, finished)) {
+  const auto failed = [finished](const std::exception_ptr& why) {
+    finished({why, {}, std::nullopt});
+  };
+  const auto run_all = [this, &peer, order, finished, failed](const std::exception_ptr& why) {
+    if (leaving_ || peer.lost) {
+      return failed(why);
+    }
+    // All links are too slow for a race, or the addresses have misled.
+    run(order, {peer.addresses, peer.id, false, finished, failed});
+  };
+  const Endpoints promising = leading_there(peer.addresses, own_addresses_);
+  run(order, {promising, peer.id, promising.size() > 1, finished, run_all});
+}
+
+void Connections::run(const Dial& order, const LinkRace& race) {
+  for (PendingHandshake& stream : run_race(io_, order, race)) {
     remember(std::move(stream));
   }
 }

@@ -13,6 +13,8 @@
 #include "transport/mail/mailbox.hpp"
 #include "transport/tcp/connection.hpp"
 #include "transport/tcp/host_sharing.hpp"
+#include "transport/tcp/interfaces.hpp"
+#include "transport/tcp/link_race.hpp"
 #include "transport/tcp/listener.hpp"
 #include "transport/tcp/outbox.hpp"
 #include "transport/tcp/refusals.hpp"
@@ -100,6 +102,7 @@ class Connections {
   wire::Welcome validate(const wire::Hello& hello, const std::string& address);
   NodeId number_of(const wire::Hello& hello);
   void dial_peer(Peer& peer, int attempts);
+  void run(const Dial& order, const LinkRace& race);
   void finish_dial(Peer& peer, int attempts, HandshakeResult result);
   void finish_handshake(Peer& peer, HandshakeResult result);
   void attach(Peer& peer, Channel channel);
@@ -120,6 +123,7 @@ class Connections {
   NodeId self_{0};                  ///< constant once the node has joined
   HostSharing sharing_;             ///< its memory also
   std::list<Listener> listeners_;   ///< one an address
+  Addresses own_addresses_;         ///< of the host of a node that may dial others at several
 
   mutable Mutex mutex_;
   std::condition_variable changed_;

@@ -11,6 +11,7 @@
 #include <asio/system_error.hpp>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -44,9 +45,37 @@ std::optional<asio::ip::address> address_of(const ifaddrs& interface) {
   return endpoint.address();
 }
 
-/// Of all interfaces that are up.
-std::vector<asio::ip::address> own_addresses() {
-  std::vector<asio::ip::address> addresses;
+bool reaches_other_hosts(const asio::ip::address& address) {
+  const bool is_link_local =
+      address.is_v6() ? address.to_v6().is_link_local() : address.to_v4().to_uint() >> 16 == 0xa9fe;
+  return !address.is_loopback() && !address.is_unspecified() && !is_link_local;
+}
+
+/// For each interface that is up and has an address at which other hosts may find this one: its
+/// first one, of the version of `like` if it has one.
+Addresses one_of_each_interface(const asio::ip::address& like) {
+  std::map<std::string, asio::ip::address> chosen;
+  const Interfaces all = all_interfaces();
+  for (const ifaddrs* one = all.get(); one != nullptr; one = one->ifa_next) {
+    const auto address = address_of(*one);
+    if (!address || (one->ifa_flags & IFF_UP) == 0 || !reaches_other_hosts(*address)) {
+      continue;
+    }
+    asio::ip::address& known = chosen.try_emplace(one->ifa_name, *address).first->second;
+    const bool is_better = known.is_v4() != like.is_v4() && address->is_v4() == like.is_v4();
+    known = is_better || *address == like ? *address : known;
+  }
+  Addresses addresses;
+  for (const auto& [interface, address] : chosen) {
+    addresses.push_back(address);
+  }
+  return addresses;
+}
+
+}  // namespace
+
+Addresses own_addresses() {
+  Addresses addresses;
   const Interfaces all = all_interfaces();
   for (const ifaddrs* one = all.get(); one != nullptr; one = one->ifa_next) {
     const auto address = address_of(*one);
@@ -56,14 +85,6 @@ std::vector<asio::ip::address> own_addresses() {
   }
   return addresses;
 }
-
-bool reaches_other_hosts(const asio::ip::address& address) {
-  const bool is_link_local =
-      address.is_v6() ? address.to_v6().is_link_local() : address.to_v4().to_uint() >> 16 == 0xa9fe;
-  return !address.is_loopback() && !address.is_unspecified() && !is_link_local;
-}
-
-}  // namespace
 
 /// A socket knows its address once it has a route; it sends nothing.
 std::string address_towards(const Endpoint& there) {
@@ -98,9 +119,8 @@ std::vector<Acceptor> on_all_interfaces(asio::io_context& io, Acceptor first) {
   const Endpoint known = first.local_endpoint();
   std::vector<Acceptor> acceptors;
   acceptors.push_back(std::move(first));
-  for (const asio::ip::address& address : own_addresses()) {
-    if (address == known.address() || !reaches_other_hosts(address) ||
-        acceptors.size() == most_addresses) {
+  for (const asio::ip::address& address : one_of_each_interface(known.address())) {
+    if (address == known.address() || acceptors.size() == most_addresses) {
       continue;
     }
     const Endpoint endpoint(address, known.port());
@@ -113,11 +133,7 @@ std::vector<Acceptor> on_all_interfaces(asio::io_context& io, Acceptor first) {
   return acceptors;
 }
 
-Endpoints leading_there(const Endpoints& addresses) {
-  if (addresses.size() == 1) {
-    return addresses;
-  }
-  const std::vector<asio::ip::address> own = own_addresses();
+Endpoints leading_there(const Endpoints& addresses, const Addresses& own) {
   const auto is_own = [&](const Endpoint& endpoint) {
     return std::find(own.begin(), own.end(), endpoint.address()) != own.end();
   };

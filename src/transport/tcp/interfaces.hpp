@@ -1,6 +1,7 @@
 #pragma once
 
 #include <asio/io_context.hpp>
+#include <asio/ip/address.hpp>
 #include <string>
 #include <vector>
 
@@ -16,14 +17,20 @@ std::string address_towards(const Endpoint& there);
 /// is no such interface, or if it has no address.
 std::string address_of_interface(const std::string& name);
 
-/// `first`, and one that listens at the same port of each other address at which other hosts may
-/// find this one, which is none of loopback or of a single link. An address whose port is in use is
-/// skipped. At most `most_addresses`.
+using Addresses = std::vector<asio::ip::address>;
+
+/// Of all interfaces of this host that are up.
+Addresses own_addresses();
+
+/// `first`, and one that listens at the same port of each other interface by which other hosts may
+/// find this one, at its first address of the same version of IP, or else of the other one. Addresses
+/// of loopback and of a single link are none of these. An interface whose port is in use is skipped.
+/// At most `most_addresses`.
 std::vector<Acceptor> on_all_interfaces(asio::io_context& io, Acceptor first);
 
-/// Those of a node's addresses that may lead from here to that node. An address that this host
-/// has, too, as the bridges of containers have, leads to this host. So if the node is on this host,
-/// which its first address shows, that one alone.
-Endpoints leading_there(const Endpoints& addresses);
+/// Those of a node's addresses that seem to lead from here to that node, if this host has the
+/// addresses `own`. One that this host has, too, as the bridges of containers have, leads to this
+/// host. So if the first one is such an address, the node seems to be on this host: that one alone.
+Endpoints leading_there(const Endpoints& addresses, const Addresses& own);
 
 }  // namespace syncopate::tcp

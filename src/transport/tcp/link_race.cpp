@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -12,76 +13,99 @@
 namespace syncopate::tcp {
 namespace {
 
-/// The handlers of its streams own it.
-class LinkRace : public std::enable_shared_from_this<LinkRace> {
- public:
-  LinkRace(wire::Hello hello, NodeId to, std::size_t streams, Finished finished)
-      : hello_(std::move(hello)), to_(to), finished_(std::move(finished)), errors_(streams) {}
+/// Many links that are all slow decide nothing in this time, and a job needs its connections.
+constexpr std::chrono::milliseconds longest_race{2000};
 
-  std::vector<PendingHandshake> start(asio::io_context& io, Dial dial, const Endpoints& addresses) {
-    for (std::size_t index = 0; index < addresses.size(); ++index) {
-      dial.endpoint = addresses[index];
-      streams_.push_back(connect(
+/// The handlers of its streams own it.
+class Runner : public std::enable_shared_from_this<Runner> {
+ public:
+  Runner(Dial dial, LinkRace race)
+      : dial_(std::move(dial)),
+        race_(std::move(race)),
+        errors_(race_.addresses.size()),
+        streams_(race_.addresses.size()) {}
+
+  std::vector<PendingHandshake> start(asio::io_context& io) {
+    Dial dial = dial_;
+    dial.limit = race_.probes ? std::min(dial_.limit, longest_race) : dial_.limit;
+    for (std::size_t index = 0; index < streams_.size(); ++index) {
+      dial.endpoint = race_.addresses[index];
+      streams_[index] = connect(
           io, dial,
           [self = shared_from_this(), index](const std::exception_ptr& why) {
             self->drop(index, why);
           },
-          [self = shared_from_this()](Exchange& connected) { self->measure(connected); }));
+          [self = shared_from_this()](Exchange& connected) { self->measure(connected); });
     }
     return streams_;
   }
 
  private:
   void measure(Exchange& connected) {
-    wire::Hello hello = hello_;
+    wire::Hello hello = dial_.hello;
     hello.set_measures(true);
-    const auto arrived = [self = shared_from_this()](Exchange& stream) { self->take(stream); };
-    const auto welcomed = [self = shared_from_this(), arrived](Exchange& stream) {
-      const wire::Welcome welcome = wire::decode_answer(stream.kind(), stream.payload());
-      if (welcome.node() != self->to_.value) {
-        throw ProtocolError(fmt::format("node {} answers there", welcome.node()));
-      }
-      stream.write(wire::probe_frame(), [arrived](Exchange& probed) { probed.read(arrived); });
-    };
-    connected.write(wire::encode_frame(hello),
-                    [welcomed](Exchange& stream) { stream.read(welcomed); });
+    connected.write(wire::encode_frame(hello), [self = shared_from_this()](Exchange& stream) {
+      stream.read([self](Exchange& answered) { self->probe(answered); });
+    });
   }
 
+  void probe(Exchange& answered) {
+    const wire::Welcome welcome = wire::decode_answer(answered.kind(), answered.payload());
+    answered.set_introduced();
+    if (is_decided_) {
+      return answered.abandon();
+    }
+    if (welcome.node() != race_.to.value) {
+      throw ProtocolError(fmt::format("node {} answers there", welcome.node()));
+    }
+    if (!race_.probes) {
+      return take(answered);
+    }
+    answered.write(wire::probe_frame(), [self = shared_from_this()](Exchange& probed) {
+      probed.read([self](Exchange& first) {
+        wire::decode_answer(first.kind(), first.payload());
+        self->take(first);
+      });
+    });
+  }
+
+  /// A stream on which no answer has come yet ends when it comes: until then the other side would
+  /// take its end for that of a foreign process.
   void take(Exchange& first) {
-    wire::decode_answer(first.kind(), first.payload());
+    is_decided_ = true;
     for (const PendingHandshake& stream : streams_) {
-      if (const auto other = stream.lock(); other && other.get() != &first) {
+      const auto other = stream.lock();
+      if (other && other.get() != &first && other->is_introduced()) {
         other->abandon();
       }
     }
-    first.on_failure([finished = finished_](Exchange& self, const std::exception_ptr& why) {
+    first.restart(dial_.limit);
+    first.on_failure([finished = race_.finished](Exchange& self, const std::exception_ptr& why) {
       self.release();  // ends the stream
       finished({why, {}, std::nullopt});
     });
-    greet(first, hello_, finished_);
+    greet(first, dial_.hello, race_.finished);
   }
 
   void drop(std::size_t index, const std::exception_ptr& why) {
     errors_[index] = why;
-    if (std::find(errors_.begin(), errors_.end(), nullptr) == errors_.end()) {
-      finished_({errors_.front(), {}, std::nullopt});
+    if (!is_decided_ && std::find(errors_.begin(), errors_.end(), nullptr) == errors_.end()) {
+      race_.undecided(errors_.front());
     }
   }
 
-  const wire::Hello hello_;
-  const NodeId to_;
-  const Finished finished_;
+  const Dial dial_;
+  const LinkRace race_;
+  bool is_decided_ = false;
   std::vector<std::exception_ptr> errors_;  ///< of each stream that carries no probe
   std::vector<PendingHandshake> streams_;
 };
 
 }  // namespace
 
-std::vector<PendingHandshake> dial_fastest(asio::io_context& io, const Dial& dial,
-                                           const Endpoints& addresses, NodeId to,
-                                           const Finished& finished) {
-  return std::make_shared<LinkRace>(dial.hello, to, addresses.size(), finished)
-      ->start(io, dial, addresses);
+std::vector<PendingHandshake> run_race(asio::io_context& io, const Dial& dial,
+                                       const LinkRace& race) {
+  return std::make_shared<Runner>(dial, race)->start(io);
 }
 
 }  // namespace syncopate::tcp

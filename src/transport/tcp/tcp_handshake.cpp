@@ -29,11 +29,13 @@ std::string reason_of(const std::exception_ptr& error) {
   }
 }
 
-/// True if the stream broke, rather than what came over it.
+/// True if the stream broke or was too slow, rather than what came over it was wrong.
 bool is_of_stream(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const asio::system_error&) {
+    return true;
+  } catch (const TimedOut&) {
     return true;
   } catch (const std::exception&) {
     return false;
@@ -77,32 +79,42 @@ void receive_answer(Exchange& exchange, const Finished& finished) {
   finished({nullptr, welcome, exchange.release()});
 }
 
-/// What comes on a stream that has been accepted, up to the Welcome that makes it a connection.
-void await_hello(Exchange& exchange, const std::string& from, const Answer& answer);
+/// Takes the Hello that `exchange` has read, and what follows, up to the Welcome that makes the
+/// stream a connection.
+void take_hello(Exchange& exchange, const std::string& from, const Answer& answer);
 
-/// The other node reads no more of a stream than its speed: this one takes a probe, and says so.
-void take_probe(Exchange& exchange, const wire::Welcome& welcome, const std::string& from,
-                const Answer& answer) {
-  const auto probed = [=](Exchange& self) {
-    wire::expect_probe(self.kind());
-    self.write(wire::encode_frame(welcome),
-               [from, answer](Exchange& measured) { await_hello(measured, from, answer); });
-  };
+/// After a Hello that measures: a probe, which is answered, and then a Hello; or a Hello at once.
+void await_probe(Exchange& exchange, const wire::Welcome& welcome, const std::string& from,
+                 const Answer& answer) {
+  exchange.read(
+      [=](Exchange& self) {
+        if (self.kind() != wire::FrameKind::probe) {
+          return take_hello(self, from, answer);
+        }
+        self.write(wire::encode_frame(welcome), [=](Exchange& measured) {
+          measured.read([=](Exchange& next) { take_hello(next, from, answer); });
+        });
+      },
+      wire::probe_bytes);
+}
+
+void take_hello(Exchange& exchange, const std::string& from, const Answer& answer) {
+  const wire::Hello hello = wire::decode_hello(exchange.kind(), exchange.payload());
+  const wire::Welcome welcome = answer.validate(hello, from);
+  if (!hello.measures()) {
+    exchange.set_introduced();
+    return say_welcome(exchange, welcome, answer.finished);
+  }
+  if (exchange.is_introduced()) {
+    throw ProtocolError("expected one measurement of a stream, found another");
+  }
+  exchange.set_introduced();
   exchange.write(wire::encode_frame(welcome),
-                 [probed](Exchange& self) { self.read(probed, wire::probe_bytes); });
+                 [=](Exchange& self) { await_probe(self, welcome, from, answer); });
 }
 
 void await_hello(Exchange& exchange, const std::string& from, const Answer& answer) {
-  exchange.read([from, answer](Exchange& self) {
-    const wire::Hello hello = wire::decode_hello(self.kind(), self.payload());
-    const wire::Welcome welcome = answer.validate(hello, from);
-    self.set_introduced();
-    if (hello.measures()) {
-      take_probe(self, welcome, from, answer);
-    } else {
-      say_welcome(self, welcome, answer.finished);
-    }
-  });
+  exchange.read([from, answer](Exchange& self) { take_hello(self, from, answer); });
 }
 
 /// Dials until a node listens there. Its handlers own it.
@@ -165,6 +177,11 @@ Exchange::Exchange(Socket socket, std::chrono::milliseconds limit)
 
 void Exchange::start(Failed failed) {
   failed_ = std::move(failed);
+  restart(limit_);
+}
+
+void Exchange::restart(std::chrono::milliseconds limit) {
+  limit_ = limit;
   timer_.expires_after(limit_);
   timer_.async_wait([self = shared_from_this()](const asio::error_code& cancelled) {
     if (!cancelled) {
@@ -340,7 +357,7 @@ PendingHandshake answer_handshake(Socket socket, const Tls* tls, Milliseconds li
   const auto exchange = std::make_shared<Exchange>(std::move(socket), limit);
   exchange->start([remote, answer](Exchange& self, const std::exception_ptr& why) {
     if (self.is_introduced() && is_of_stream(why)) {
-      return;  // a node of this job has measured this stream, and taken another one
+      return;  // a node of this job has measured this stream, and takes another one
     }
     const std::string reason = reason_of(why);
     answer.turned_away(remote, reason);

@@ -36,6 +36,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   /// Starts the timer.
   void start(Failed failed);
+  /// Starts the timer again.
+  void restart(std::chrono::milliseconds limit);
   void on_failure(Failed failed) { failed_ = std::move(failed); }
 
   void connect(const Endpoint& endpoint, Step next);
@@ -78,7 +80,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   Channel channel_;
   Timer timer_;
-  const std::chrono::milliseconds limit_;
+  std::chrono::milliseconds limit_;
   Failed failed_;
   bool expired_ = false;
   bool introduced_ = false;
