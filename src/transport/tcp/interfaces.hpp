@@ -23,9 +23,9 @@ using Addresses = std::vector<asio::ip::address>;
 Addresses own_addresses();
 
 /// `first`, and one that listens at the same port of each other interface by which other hosts may
-/// find this one, at its first address of the same version of IP, or else of the other one. Addresses
-/// of loopback and of a single link are none of these. An interface whose port is in use is skipped.
-/// At most `most_addresses`.
+/// find this one: at its first address of the same version of IP, or else of the other one.
+/// Addresses of loopback and of a single link are none of these. An interface whose port is in use
+/// is skipped. At most `most_addresses`.
 std::vector<Acceptor> on_all_interfaces(asio::io_context& io, Acceptor first);
 
 /// Those of a node's addresses that seem to lead from here to that node, if this host has the

@@ -23,8 +23,8 @@ struct LinkRace {
   std::function<void(std::exception_ptr)> undecided;
 };
 
-/// Dials all addresses at once, with what `dial` says but for its endpoint, and greets the node over
-/// the stream that is taken. The others end. The engine runs it.
+/// Dials all addresses at once, with what `dial` says but for its endpoint, and greets the node
+/// over the stream that is taken. The others end. The engine runs it.
 std::vector<PendingHandshake> run_race(asio::io_context& io, const Dial& dial,
                                        const LinkRace& race);
 

@@ -303,6 +303,12 @@ void end_stream(Socket& socket) {
   socket.close(ignored);
 }
 
+void end_stream_at_once(Socket& socket) {
+  asio::error_code ignored;  // the stream ends in any case
+  socket.set_option(asio::socket_base::linger(true, 0), ignored);
+  end_stream(socket);
+}
+
 bool is_lack_of_descriptors(const asio::error_code& error) {
   return error == asio::error::no_descriptors || error.value() == ENFILE;
 }

@@ -83,6 +83,8 @@ std::string remote_address(const Socket& socket);
 /// Ends the stream for both sides even if a forked process has a copy of the descriptor: closing
 /// only this process's descriptor would not.
 void end_stream(Socket& socket);
+/// The same, and drops what the kernel has not sent yet, such as the rest of a probe.
+void end_stream_at_once(Socket& socket);
 
 /// True if an operation failed because the process, or the system, has no descriptor left.
 bool is_lack_of_descriptors(const asio::error_code& error);

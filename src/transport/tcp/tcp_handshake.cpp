@@ -321,7 +321,7 @@ void Exchange::abandon() {
   abandoned_ = true;
   timer_.cancel();
   failed_ = nullptr;
-  end_stream(channel_.socket());
+  end_stream_at_once(channel_.socket());
 }
 
 void Exchange::take_later(std::chrono::milliseconds delay, Step next) {
@@ -336,7 +336,7 @@ void Exchange::take_later(std::chrono::milliseconds delay, Step next) {
 
 void Exchange::expire() {
   expired_ = true;
-  end_stream(channel_.socket());
+  end_stream_at_once(channel_.socket());
 }
 
 void Exchange::fail(std::exception_ptr why) {
