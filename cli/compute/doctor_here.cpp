@@ -8,7 +8,6 @@
 
 #include "base/errors.hpp"
 #include "base/file.hpp"
-#include "base/log.hpp"
 #include "base/printable.hpp"
 #include "base/random.hpp"
 #include "base/whole.hpp"
@@ -194,7 +193,7 @@ int examine_ranks(const DoctorCommand& command, Findings own) {
   } catch (const std::exception& error) {
     if (command.launch->rank > 0) {
       // Rank 0 knows no more than that this one is missing.
-      log::warn("rank {}: {}", command.launch->rank, error.what());
+      print_error(fmt::format("rank {}: {}", command.launch->rank, error.what()).c_str());
       return exit_status::failure;
     }
     own.push_back({.subject = "ranks",

@@ -316,12 +316,11 @@ void report_to_rank_zero(Group& all, const Account& own) {
   const std::string text =
       json_text(nlohmann::ordered_json{{"findings", to_json(own.findings)}, {"paths", own.paths}});
   const auto bytes = std::as_bytes(std::span(text));
-  all.transport().post(all.node(Rank{0}), tags::to_coordinator, {bytes.begin(), bytes.end()});
+  all.transport().post(all.node(Rank{0}), letters, {bytes.begin(), bytes.end()});
 }
 
 Account receive_account(Group& all, Rank rank) {
-  const Message message =
-      all.transport().receive(all.node(rank), tags::to_coordinator, all.deadline());
+  const Message message = all.transport().receive(all.node(rank), letters, all.deadline());
   const std::string_view text(reinterpret_cast<const char*>(message.payload.data()),
                               message.payload.size());
   try {
