@@ -27,6 +27,17 @@ class HostsTest(JobTest):
             host.do("ip", "link", "set", NIC, "up")
             host.do("ip", "link", "set", "lo", "up")
 
+    def connect_by_a_fast_cable(self):
+        """Besides, which slows the first one down."""
+        self.hosts[0].do("ip", "link", "add", "fast", "type", "veth", "peer", "name", "fast", "netns", self.hosts[1].process.pid)
+        for number, host in enumerate(self.hosts):
+            host.do("ip", "address", "add", f"10.86.0.{number + 1}/24", "dev", "fast")
+            host.do("ip", "link", "set", "fast", "up")
+            host.do("ip", "link", "add", "bridge", "type", "bridge")  # as containers have it: the same address on each host
+            host.do("ip", "address", "add", "172.17.0.1/16", "dev", "bridge")
+            host.do("ip", "link", "set", "bridge", "up")
+            host.do("tc", "qdisc", "add", "dev", NIC, "root", "tbf", "rate", "50mbit", "burst", "16kbit", "latency", "2000ms")
+
 
 class SshHostsTest(HostsTest):
     """The same with sshd on each host, which lets this user in by a key of the test; `ssh` is the command for it."""

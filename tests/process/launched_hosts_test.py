@@ -121,6 +121,18 @@ class LauncherOfTorch(PartsTest):
         self.assertEqual(found["paths"], [["", "10.85.0.2, TLS 1.3"], ["10.85.0.1, TLS 1.3", ""]])
         self.assertIn(f"meet at {COORDINATOR}, encrypted", next(f["text"] for f in found["findings"] if f["subject"] == "MPI"))
 
+    def test_the_doctor_shows_the_links_that_a_job_takes(self):
+        self.connect_by_a_fast_cable()
+        doctor = [SYNCOPATE, "doctor", "--data", "synthetic", "--run-dir", self.folder, "--json"]
+        for interface, network in ({}, "10.86.0"), ({"SYNCOPATE_INTERFACE": NIC}, "10.85.0"):
+            with self.subTest(interface):
+                found = json.loads(self.finished(*doctor, variables={**self.variables(), **interface})[0][1])
+                self.assertEqual(found["paths"], [["", f"{network}.2, TLS 1.3"], [f"{network}.1, TLS 1.3", ""]])
+        other = {"SYNCOPATE_KEY_FILE": str(self.key_file("other.key", "another key than that of rank 0"))}
+        ends = self.finished(*doctor, of_rank=lambda rank: other if rank == 1 else {})
+        self.assertEqual([end[0] for end in ends], [1, 1], ends)
+        self.assertIn("rank 1: the job's key is not that of the other side", ends[1][2])
+
     def test_what_is_not_enough(self):
         for lacks, variables, message in (
             ("a key", {"SYNCOPATE_COORDINATOR": COORDINATOR}, "SYNCOPATE_KEY_FILE must name the key"),

@@ -42,22 +42,8 @@ class SeveralHostsTest(HostsTest):
         other = self.join("worker", f"first:{port}", "--interface", NIC, through=named, cwd=self.folder, run_dir="other")
         self.assert_trained(job, self.joined(address, 0), other)
 
-    def shape(self, nic, rate):
-        for host in self.hosts:
-            host.do("tc", "qdisc", "add", "dev", nic, "root", "tbf", "rate", rate, "burst", "16kbit", "latency", "2000ms")
-
-    def connect_by_another_cable(self):
-        self.hosts[0].do("ip", "link", "add", "fast", "type", "veth", "peer", "name", "fast", "netns", self.hosts[1].process.pid)
-        for number, host in enumerate(self.hosts):
-            host.do("ip", "address", "add", f"10.86.0.{number + 1}/24", "dev", "fast")
-            host.do("ip", "link", "set", "fast", "up")
-            host.do("ip", "link", "add", "bridge", "type", "bridge")  # as containers have it: the same address on each host
-            host.do("ip", "address", "add", "172.17.0.1/16", "dev", "bridge")
-            host.do("ip", "link", "set", "bridge", "up")
-
     def test_gradients_take_the_fastest_link_unless_an_interface_is_named(self):
-        self.connect_by_another_cable()
-        self.shape(NIC, "50mbit")  # the coordinator has its address
+        self.connect_by_a_fast_cable()  # the address of the coordinator is that of the slow one
         for number, (options, used, spared) in enumerate((([], "fast", NIC), (["--interface", NIC], NIC, "fast"))):
             with self.subTest(options):
                 before = {nic: [host.bytes_sent(nic) for host in self.hosts] for nic in (NIC, "fast")}
