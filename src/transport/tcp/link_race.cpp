@@ -20,10 +20,9 @@ constexpr std::chrono::milliseconds longest_race{2000};
 class Runner : public std::enable_shared_from_this<Runner> {
  public:
   Runner(Dial dial, LinkRace race)
-      : dial_(std::move(dial)),
-        race_(std::move(race)),
-        errors_(race_.addresses.size()),
-        streams_(race_.addresses.size()) {}
+      : dial_(std::move(dial)), race_(std::move(race)), streams_(race_.addresses.size()) {
+    failures_.resize(streams_.size());
+  }
 
   std::vector<PendingHandshake> start(asio::io_context& io) {
     Dial dial = dial_;
@@ -88,16 +87,16 @@ class Runner : public std::enable_shared_from_this<Runner> {
   }
 
   void drop(std::size_t index, const std::exception_ptr& why) {
-    errors_[index] = why;
-    if (!is_decided_ && std::find(errors_.begin(), errors_.end(), nullptr) == errors_.end()) {
-      race_.undecided(errors_.front());
+    failures_[index] = why;
+    if (!is_decided_ && std::find(failures_.begin(), failures_.end(), nullptr) == failures_.end()) {
+      race_.undecided(failures_.front());
     }
   }
 
   const Dial dial_;
   const LinkRace race_;
   bool is_decided_ = false;
-  std::vector<std::exception_ptr> errors_;  ///< of each stream that carries no probe
+  std::vector<std::exception_ptr> failures_;  ///< of each stream that carries no probe
   std::vector<PendingHandshake> streams_;
 };
 
