@@ -41,7 +41,7 @@ struct Attendance {
   std::uint32_t nodes;
   std::uint32_t index;
   Duration patience = std::chrono::seconds(20);
-  /// Node 0, of node `index` 0, if it is none of those: it only introduces the others.
+  /// At index 0: the transport of node 0, if that node only introduces the others.
   Transport* host = nullptr;
 };
 
@@ -51,8 +51,8 @@ struct Attendance {
 void take_part(std::unique_ptr<Transport> transport, const Attendance& attendance,
                const std::function<void(World&, Group&)>& body);
 
-/// The same for ranks that may be on several hosts, over links that those of a job take, too: `own`
-/// names the token, and whether streams are encrypted. Errors: also ConfigError.
+/// The same for ranks that may be on several hosts, over the links that a job would take. `own`
+/// holds the token, and whether streams are encrypted. Errors: also ConfigError.
 void take_part_between_hosts(const KnownCoordinator& known, std::string_view transport,
                              TransportOptions own, Attendance attendance,
                              const std::function<void(World&, Group&)>& body);

@@ -18,7 +18,7 @@ struct LinkMatrix {
       latency_seconds;  ///< one way, of 8 bytes, half of a median round trip
   std::vector<std::vector<double>> bytes_per_second;  ///< of 4 MiB, the best of a few
   std::vector<std::uint32_t> hosts;                   ///< of each rank
-  /// How messages get from a rank to another one (`Transport::path_to`); at rank 0 alone.
+  /// How messages get from a rank to another one (`Transport::path_to`); only at rank 0.
   std::vector<std::vector<std::string>> paths = {};
 };
 

@@ -10,8 +10,8 @@
 namespace syncopate {
 
 /// The gradients of all workers for their next updates (Ringleader ASGD, Maranjyan and Richtárik
-/// 2025). An update by the gradient of one worker alone, as those of asgd, follows the data of the
-/// workers that push often. Here each worker counts alike in each update, however often it pushes.
+/// 2025). Plain asgd updates by the gradient of one worker, so its model follows the data of the
+/// workers that push often. Here each worker counts alike in each update.
 ///
 /// A round has two parts. First the table collects at least one gradient of each worker, and of a
 /// worker that pushes several their mean: the model does not change meanwhile. Then each worker's

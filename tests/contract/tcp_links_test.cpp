@@ -2,10 +2,10 @@
 //         do not answer, or at which another node answers, are passed over.
 // Method: real nodes in threads of their own; addresses that accept nothing, or where no process
 //         listens.
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <future>
 #include <memory>
 #include <string>
 
@@ -178,7 +178,7 @@ TEST(TcpAddresses, AnOwnAddressLeadsToThisHostAlone) {
   EXPECT_EQ(tcp::leading_there(parsed("203.0.113.1:9"), own), parsed("203.0.113.1:9"));
 }
 
-TEST(TcpAddresses, AHostWithoutAnotherInterfaceListensAtOneAddress) {
+TEST(TcpAddresses, OtherInterfacesListenAtTheSamePort) {
   asio::io_context io;
   auto first = tcp::open_listener(io, tcp::parse_address("127.0.0.1:0"));
   const tcp::Endpoint own = first.local_endpoint();

@@ -28,7 +28,7 @@ class HostsTest(JobTest):
             host.do("ip", "link", "set", "lo", "up")
 
     def connect_by_a_fast_cable(self):
-        """Besides, which slows the first one down."""
+        """Connects the hosts by a second cable, and slows the first one down to 50 Mbit/s."""
         self.hosts[0].do("ip", "link", "add", "fast", "type", "veth", "peer", "name", "fast", "netns", self.hosts[1].process.pid)
         for number, host in enumerate(self.hosts):
             host.do("ip", "address", "add", f"10.86.0.{number + 1}/24", "dev", "fast")

@@ -49,7 +49,7 @@ def by_group_of_torch(*calls):
 
 
 def by_group_of_a_device(*calls):
-    """Trains on the far device over a group that takes its tensors alone, as NCCL takes those of CUDA alone; then says why a
+    """Trains on the far device over a group that takes only its tensors, as NCCL takes only those of CUDA; then says why a
     module on the CPU is refused."""
     device = far_device()
     dist.Backend.register_backend("standin", lambda store, rank, size, timeout: StandIn(store, rank, size, timeout),
@@ -66,7 +66,7 @@ def by_group_of_a_device(*calls):
 
 
 class StandIn(dist.ProcessGroup if torch.__version__.startswith("2") else object):
-    """A group that has NCCL's rules, in place of its sums those of Gloo."""
+    """A group that, as NCCL, refuses tensors of the CPU and such as are not contiguous. Gloo computes its sums."""
 
     sums = []  # the lengths of all sums, in the order of their submission
 

@@ -322,18 +322,19 @@ void Connections::dial_peer(Peer& peer, int attempts) {
   const auto failed = [finished](const std::exception_ptr& why) {
     finished({why, {}, std::nullopt});
   };
-  const auto run_all = [this, &peer, order, finished, failed](const std::exception_ptr& why) {
+  const auto without_probes = [this, &peer, order, finished,
+                               failed](const std::exception_ptr& why) {
     if (leaving_ || peer.lost) {
       return failed(why);
     }
     // All links are too slow for a race, or the addresses have misled.
-    run(order, {peer.addresses, peer.id, false, finished, failed});
+    start_race(order, {peer.addresses, peer.id, /*probes=*/false, finished, failed});
   };
   const Endpoints promising = leading_there(peer.addresses, own_addresses_);
-  run(order, {promising, peer.id, promising.size() > 1, finished, run_all});
+  start_race(order, {promising, peer.id, promising.size() > 1, finished, without_probes});
 }
 
-void Connections::run(const Dial& order, const LinkRace& race) {
+void Connections::start_race(const Dial& order, const LinkRace& race) {
   for (PendingHandshake& stream : run_race(io_, order, race)) {
     remember(std::move(stream));
   }

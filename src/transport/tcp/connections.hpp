@@ -102,7 +102,7 @@ class Connections {
   wire::Welcome validate(const wire::Hello& hello, const std::string& address);
   NodeId number_of(const wire::Hello& hello);
   void dial_peer(Peer& peer, int attempts);
-  void run(const Dial& order, const LinkRace& race);
+  void start_race(const Dial& order, const LinkRace& race);
   void finish_dial(Peer& peer, int attempts, HandshakeResult result);
   void finish_handshake(Peer& peer, HandshakeResult result);
   void attach(Peer& peer, Channel channel);

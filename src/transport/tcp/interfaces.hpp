@@ -19,7 +19,7 @@ std::string address_of_interface(const std::string& name);
 
 using Addresses = std::vector<asio::ip::address>;
 
-/// Of all interfaces of this host that are up.
+/// The addresses of all interfaces of this host that are up.
 Addresses own_addresses();
 
 /// `first`, and one that listens at the same port of each other interface by which other hosts may
@@ -30,7 +30,8 @@ std::vector<Acceptor> on_all_interfaces(asio::io_context& io, Acceptor first);
 
 /// Those of a node's addresses that seem to lead from here to that node, if this host has the
 /// addresses `own`. One that this host has, too, as the bridges of containers have, leads to this
-/// host. So if the first one is such an address, the node seems to be on this host: that one alone.
+/// host. If the first one is such an address, the node seems to be on this host, and the result is
+/// that address.
 Endpoints leading_there(const Endpoints& addresses, const Addresses& own);
 
 }  // namespace syncopate::tcp

@@ -83,6 +83,10 @@ void receive_answer(Exchange& exchange, const Finished& finished) {
 /// stream a connection.
 void take_hello(Exchange& exchange, const std::string& from, const Answer& answer);
 
+void await_hello(Exchange& exchange, const std::string& from, const Answer& answer) {
+  exchange.read([from, answer](Exchange& self) { take_hello(self, from, answer); });
+}
+
 /// After a Hello that measures: a probe, which is answered, and then a Hello; or a Hello at once.
 void await_probe(Exchange& exchange, const wire::Welcome& welcome, const std::string& from,
                  const Answer& answer) {
@@ -91,9 +95,8 @@ void await_probe(Exchange& exchange, const wire::Welcome& welcome, const std::st
         if (self.kind() != wire::FrameKind::probe) {
           return take_hello(self, from, answer);
         }
-        self.write(wire::encode_frame(welcome), [=](Exchange& measured) {
-          measured.read([=](Exchange& next) { take_hello(next, from, answer); });
-        });
+        self.write(wire::encode_frame(welcome),
+                   [=](Exchange& measured) { await_hello(measured, from, answer); });
       },
       wire::probe_bytes);
 }
@@ -111,10 +114,6 @@ void take_hello(Exchange& exchange, const std::string& from, const Answer& answe
   exchange.set_introduced();
   exchange.write(wire::encode_frame(welcome),
                  [=](Exchange& self) { await_probe(self, welcome, from, answer); });
-}
-
-void await_hello(Exchange& exchange, const std::string& from, const Answer& answer) {
-  exchange.read([from, answer](Exchange& self) { take_hello(self, from, answer); });
 }
 
 /// Dials until a node listens there. Its handlers own it.
