@@ -293,7 +293,8 @@ Nbssgd::Nbssgd(Group& group, const Options& options)
 
 Outcome Nbssgd::after_backward(Replica& replica, const StepFacts& facts) {
   Outcome outcome;
-  rounds_.add(replica.view(ReplicaVector::grads), replica.gradient_set(), facts);
+  rounds_.add(replica.view(ReplicaVector::grads), replica.gradient_set(),
+              replica.view(ReplicaVector::buffers), facts);
   take_results(replica, outcome);
   while (rounds_.pauses()) {
     await_result(replica, outcome);

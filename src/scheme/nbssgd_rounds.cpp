@@ -220,11 +220,15 @@ NbssgdRounds::~NbssgdRounds() {
 }
 
 void NbssgdRounds::add(std::span<const float> gradient, const GradientSet& tensors,
-                       const StepFacts& facts) {
+                       std::span<const float> buffers, const StepFacts& facts) {
   bool due = false;
   {
     const MutexLock lock(mutex_);
     accumulator_.add(gradient, facts.samples);
+    buffers_.assign(buffers.begin(), buffers.end());
+    for (const auto& round : finished_) {
+      apply_to_buffers(buffers_, *round);
+    }
     tracker_.finished_mini_batch(taken_);
     info_.samples += facts.samples;
     if (facts.samples > 0) {
@@ -259,10 +263,6 @@ NbssgdRounds::Results NbssgdRounds::take(std::span<float> buffers) {
     finished_.front()->sync_round.own_since = pending_;
     results.push_back(std::move(finished_.front()));
     finished_.pop_front();
-  }
-  buffers_.assign(buffers.begin(), buffers.end());
-  for (const auto& round : finished_) {
-    apply_to_buffers(buffers_, *round);
   }
   return results;
 }

@@ -249,8 +249,10 @@ class NbssgdRounds {
   NbssgdRounds& operator=(const NbssgdRounds&) = delete;
 
   /// Adds a mini-batch with mean gradient `gradient`, of `tensors`, computed at the model of the
-  /// last round taken.
-  void add(std::span<const float> gradient, const GradientSet& tensors, const StepFacts& facts);
+  /// last round taken, and the replica's `buffers` after it: they go into the round of the gradient,
+  /// which may begin before the next `take`.
+  void add(std::span<const float> gradient, const GradientSet& tensors,
+           std::span<const float> buffers, const StepFacts& facts);
 
   using Results = std::deque<std::unique_ptr<NbssgdRound>>;
 

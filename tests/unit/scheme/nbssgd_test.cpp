@@ -284,6 +284,25 @@ TEST(Nbssgd, CountsOnlyWorkersWithSamplesByUniformWeights) {
   EXPECT_EQ(uniform.steps[0], by_samples.steps[0]) << "a round of the fast device alone";
 }
 
+/// The round may begin before the worker takes results: a change that its buffers kept for the next
+/// round would be lost if that is the last, and without samples.
+TEST(Nbssgd, ContributesBuffersWithTheGradientsOfTheSameMiniBatch) {
+  on_every_rank<int>(1, [&](Group& group) {
+    Averaging averaging(group, {});
+    NbssgdRounds rounds(
+        group, averaging,
+        {.batch = {.batch_size = samples_each, .mini_batches = 1}, .params = 1, .buffers = {1.0F}});
+    std::vector<float> buffers{2.0F};
+    rounds.add(std::vector<float>{0.5F}, {}, buffers, {.samples = samples_each});
+    rounds.wait();
+    const NbssgdRounds::Results results = rounds.take(buffers);
+    EXPECT_EQ(results.front()->info.samples, samples_each);
+    EXPECT_THAT(results.front()->contributed_buffers, Each(Eq(2.0F)));
+    EXPECT_THAT(buffers, Each(Eq(2.0F)));
+    return 0;
+  });
+}
+
 TEST(Nbssgd, EndsWithoutItsPeersWhereTheWorkerFails) {
   on_every_rank<int>(2, [&](Group& group) {
     NotingReplica replica;
