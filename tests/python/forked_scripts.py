@@ -2,9 +2,10 @@
 
 A `ForkServer` starts a process that imports torch once and forks for each script. Its property `python` replaces
 `python3 -B` in a command line: it starts a small client, which asks the server for a process with the client's arguments,
-directory, environment and standard streams, forwards signals to it, and ends with its exit status. If the client is killed,
-the server kills the script's process and those that it has started. Client and script have different process ids. A test
-that needs these ids, or that limits, isolates or stops the processes that it starts, starts a real interpreter.
+directory, environment, standard streams, network and host name, forwards signals to it, and ends with its exit status. If the
+client is killed, the server kills the script's process and those that it has started. Client and script have different
+process ids. A test that needs these ids, or that limits, stops or otherwise isolates the processes that it starts, starts a
+real interpreter.
 
 A run of ctest shares one server, which also forks the test files themselves: `forked_scripts.py start SOCKET`.
 """
@@ -28,7 +29,8 @@ if __name__ == "__main__" and sys.argv[1] == "client":  # before other imports, 
         request = marshal.dumps((sys.argv[3:], dict(os.environ), os.getcwd()))
         os.chdir(os.path.dirname(sys.argv[2]))  # the path of a socket has a small maximum length
         server.connect(os.path.basename(sys.argv[2]))
-        socket.send_fds(server, [len(request).to_bytes(4, "big")], [0, 1, 2])
+        spaces = [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY) for kind in ("net", "uts")]
+        socket.send_fds(server, [len(request).to_bytes(4, "big")], [0, 1, 2, *spaces])
         server.sendall(request)
         script = int.from_bytes(server.recv(4), "big")
         for number in passed_on:
@@ -64,26 +66,33 @@ _SHARED = "SYNCOPATE_FORK_SERVER"  # the variable with the socket of a server th
 
 
 class ForkServer:
-    """Starts a server that ends with this process. Errors: RuntimeError if the server cannot import `modules`."""
+    """Starts a server that ends with this process, or uses that of the run of ctest.
 
-    def __init__(self, *modules, interpreter=sys.executable):
+    real_first: the first script is started by a real interpreter even if the server runs already.
+    Errors:     RuntimeError if the server cannot import `modules`.
+    """
+
+    def __init__(self, *modules, interpreter=sys.executable, real_first=False):
         self._modules, self._interpreter, self._words = modules or ("torch",), interpreter, None
+        self._is_shared = self._modules == ("torch",) and interpreter == sys.executable and _SHARED in os.environ
+        self._real_first = real_first or not self._is_shared
         self._starting = threading.Lock()
 
     @property
     def python(self):
-        """The words to use instead of `python3 -B`. The first use gets a real interpreter: a server for one start does not pay."""
+        """The words to use instead of `python3 -B`. The first use of an own server gets a real interpreter: a server for one
+        start does not pay."""
         with self._starting:
-            if self._words is None:
-                self._words = []
+            if self._real_first:
+                self._real_first = False
                 return [self._interpreter, "-B"]
-            if not self._words:
+            if self._words is None:
                 self._words = [self._interpreter, "-I", "-S", "-B", __file__, "client", self._start()]
             return self._words
 
     def _start(self):
         """Starts a server unless a shared one exists. Returns the path of its socket."""
-        if self._modules == ("torch",) and self._interpreter == sys.executable and _SHARED in os.environ:
+        if self._is_shared:
             return os.environ[_SHARED]
         folder = tempfile.mkdtemp(prefix="syncopate-forks-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -96,15 +105,22 @@ class ForkServer:
 
 
 def _request(connection):
-    """Reads a client's request: arguments, environment and directory of a process, and its standard streams."""
-    size, streams, _, _ = socket.recv_fds(connection, 4, 3)
+    """Reads a client's request: arguments, environment and directory of a process; its standard streams; its network and
+    host name, as namespaces."""
+    size, descriptors, _, _ = socket.recv_fds(connection, 4, 5)
     with connection.makefile("rb") as stream:
-        return marshal.loads(stream.read(int.from_bytes(size, "big"))), streams
+        return marshal.loads(stream.read(int.from_bytes(size, "big"))), descriptors[:3], descriptors[3:]
 
 
-def _become(request, streams):
+def _become(request, streams, spaces):
     """Turns this child of the server into the process that the client requested. Returns its script and arguments."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: this process is killed when the server ends
+    system = ctypes.CDLL(None, use_errno=True)
+    system.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: this process is killed when the server ends
+    for space, own in zip(spaces, ("net", "uts"), strict=True):
+        is_own = os.path.samestat(os.fstat(space), os.stat(f"/proc/self/ns/{own}"))
+        if not is_own and system.setns(space, 0) != 0:
+            raise OSError(ctypes.get_errno(), f"cannot enter the {own} namespace of the client")
+        os.close(space)
     arguments, environment, folder = request
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
@@ -160,16 +176,16 @@ def _serve(path, end):
                 forked.end(client_is_gone=descriptor != forked.process)
         if listener in ready:
             connection = listener.accept()[0]
-            request, streams = _request(connection)
+            request, streams, spaces = _request(connection)
             child = os.fork()
             if child == 0:
                 os.setpgid(0, 0)
                 for each in {listener, connection, *running.values()}:
                     each.close()
-                return _become(request, streams)
+                return _become(request, streams, spaces)
             os.setpgid(child, child)  # parent and child both do this, so that neither runs before it is done
-            for stream in streams:
-                os.close(stream)
+            for descriptor in (*streams, *spaces):
+                os.close(descriptor)
             forked = _Forked(connection, child)
             with contextlib.suppress(BrokenPipeError):  # the next `select` notices that the client has ended
                 connection.sendall(child.to_bytes(4, "big"))

@@ -12,6 +12,10 @@ import unittest
 
 from forked_scripts import ForkServer
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "process"))
+import privileges  # noqa: E402
+from network_test import Namespace  # noqa: E402
+
 LIMIT = 60  # seconds
 REAL = [sys.executable, "-B"]
 SEES = """import os, sys
@@ -37,7 +41,7 @@ class ForkedScripts(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.server.python  # the first use returns a real interpreter
+        cls.server.python  # the first use of an own server returns a real interpreter
         cls.forked = cls.server.python
 
     def setUp(self):
@@ -60,6 +64,17 @@ class ForkedScripts(unittest.TestCase):
                 for python in (REAL, self.forked)]
         self.assertEqual(seen[0], seen[1])
         self.assertIn("['one', 'two words'] __main__", seen[1][1])
+
+    def test_the_network_and_the_name_of_a_host(self):
+        privileges.linked_networks().require()
+        host = Namespace()
+        self.addCleanup(host.end)
+        self.script.write_text("import os, socket\nprint(socket.gethostname(), os.readlink('/proc/self/ns/net'))", encoding="utf-8")
+        named = host.words("unshare", "--uts", "sh", "-c", 'hostname another && exec "$@"', "sh")
+        here, real, forked = (self.run_by(python) for python in (REAL, [*named, *REAL], [*named, *self.forked]))
+        self.assertEqual(real, forked)
+        self.assertIn("another", real[1])
+        self.assertNotEqual(real[1].split()[1], here[1].split()[1])
 
     def test_each_kind_of_end(self):
         for how, text in ENDS.items():

@@ -8,6 +8,7 @@ import unittest
 
 import scripts
 import syncopate_torch.horovod as hvd
+from forked_scripts import ForkServer
 from script_cases import SYNCOPATE, TORCH, ScriptTest, reference
 
 import torch
@@ -17,7 +18,7 @@ SCRIPTS = str(pathlib.Path(__file__).with_name("horovod_scripts.py"))
 
 
 class HorovodTest(ScriptTest):
-    script = SCRIPTS
+    script, server = SCRIPTS, ForkServer(real_first=True)
 
     def check_differentiated(self):
         for facts in self.said("differentiated"):

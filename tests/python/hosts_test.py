@@ -14,6 +14,8 @@ import tempfile
 import unittest
 from unittest import mock
 
+from forked_scripts import ForkServer
+
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "process"))
 import privileges  # noqa: E402
@@ -38,6 +40,7 @@ with open(sys.argv[1], "wb", buffering=0) as file:
 
 class HostsTest(unittest.TestCase):
     """Two hosts with a cable between them."""
+    server = ForkServer()
 
     def setUp(self):
         privileges.linked_networks().require()
@@ -70,7 +73,7 @@ class HostsTest(unittest.TestCase):
             if keys[number] is not None:
                 place["SYNCOPATE_KEY_FILE"] = str(keys[number])
             named = ["unshare", "--uts", "sh", "-c", f'hostname {names[number]} && exec "$@"', "sh"]
-            command = host.words(*named, sys.executable, "-B", HERE / script, *arguments)
+            command = host.words(*named, *self.server.python, HERE / script, *arguments)
             running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=place,
                                             cwd=self.folder))
         outputs = [rank.communicate(timeout=LIMIT)[0] for rank in running]
@@ -84,6 +87,8 @@ class HostsTest(unittest.TestCase):
 
 
 class Hosts(HostsTest):
+    server = ForkServer(real_first=True)
+
     def test_two_hosts(self):
         for names in (("host-0", "host-1"), ("debian", "debian")):
             with self.subTest(names=names):
