@@ -108,18 +108,13 @@ class LauncherOfTorch(PartsTest):
     def finished(self, *words, **more):
         return [part.finish() for part in self.ranks(*words, **more)]
 
-    def test_a_built_in_network_a_program_and_the_doctor(self):
+    def test_a_built_in_network_and_a_program(self):
         trained = self.finished(*BUILT_IN, "--scheme", "esync", "--run-dir", self.folder / "run")
         self.assertEqual([end[0] for end in trained], [0, 0], trained)
         self.assertEqual(len(self.summary()["workers"]), 2)
         own = self.finished(*program())
         sums = sums_in(own[0][1] + own[1][1])
         self.assertEqual((sorted(sums), len(set(sums.values()))), (["0", "1"], 1), own)
-        doctor = self.finished(SYNCOPATE, "doctor", "--data", "synthetic", "--run-dir", self.folder, "--json")
-        found = json.loads(doctor[0][1])
-        self.assertEqual(found["hosts"], [0, 1])
-        self.assertEqual(found["paths"], [["", "10.85.0.2, TLS 1.3"], ["10.85.0.1, TLS 1.3", ""]])
-        self.assertIn(f"meet at {COORDINATOR}, encrypted", next(f["text"] for f in found["findings"] if f["subject"] == "MPI"))
 
     def test_the_doctor_shows_the_links_that_a_job_takes(self):
         self.connect_by_a_fast_cable()
@@ -127,7 +122,10 @@ class LauncherOfTorch(PartsTest):
         for interface, network in ({}, "10.86.0"), ({"SYNCOPATE_INTERFACE": NIC}, "10.85.0"):
             with self.subTest(interface):
                 found = json.loads(self.finished(*doctor, variables={**self.variables(), **interface})[0][1])
+                self.assertEqual(found["hosts"], [0, 1])
                 self.assertEqual(found["paths"], [["", f"{network}.2, TLS 1.3"], [f"{network}.1, TLS 1.3", ""]])
+                of_mpi = next(finding["text"] for finding in found["findings"] if finding["subject"] == "MPI")
+                self.assertIn(f"meet at {COORDINATOR}, encrypted", of_mpi)
         other = {"SYNCOPATE_KEY_FILE": str(self.key_file("other.key", "another key than that of rank 0"))}
         ends = self.finished(*doctor, of_rank=lambda rank: other if rank == 1 else {})
         self.assertEqual([end[0] for end in ends], [1, 1], ends)

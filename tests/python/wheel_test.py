@@ -48,6 +48,14 @@ class Wheel(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         run(sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--wheel-dir", folder.name, SOURCE)
         [cls.wheel] = pathlib.Path(folder.name).glob("*.whl")
+        cls.installed = pathlib.Path(folder.name, "installed")
+        run(sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--no-deps", "--target", cls.installed, cls.wheel)
+
+    def started(self, *words):
+        """Runs workers from the folder with the wheel. Returns what they have written."""
+        with tempfile.TemporaryDirectory(prefix="syncopate-wheel-") as folder:
+            return run(self.installed / "bin/syncopate", "run", "--run-dir", f"{folder}/run", *words, PYTHONPATH=str(self.installed),
+                       PYTHONWARNINGS="ignore")
 
     def test_serves_every_python_and_has_no_torch(self):
         page = (SOURCE / "docs/start/install.md").read_text(encoding="utf-8")
@@ -67,20 +75,12 @@ class Wheel(unittest.TestCase):
                 self.assertEqual(importlib.metadata.version(name), version)
 
     def test_is_all_that_a_script_needs(self):
-        with tempfile.TemporaryDirectory(prefix="syncopate-wheel-") as folder:
-            run(sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--no-deps", "--target", folder,
-                self.wheel)
-            output = run(f"{folder}/bin/syncopate", "run", "--cluster", "mixed", "--run-dir", f"{folder}/run", "--",
-                         sys.executable, "-B", SCRIPTS, "learns", "esync", PYTHONPATH=folder, PYTHONWARNINGS="ignore")
-            self.assertEqual(output.count('"accuracy"'), 4, output)
+        output = self.started("-n", 2, "--", sys.executable, "-B", SCRIPTS, "learns", "esync")
+        self.assertEqual(output.count('"accuracy"'), 2, output)
 
     def test_a_script_of_torch_distributed_needs_no_import(self):
-        with tempfile.TemporaryDirectory(prefix="syncopate-wheel-") as folder:
-            run(sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--no-deps", "--target", folder,
-                self.wheel)
-            output = run(f"{folder}/bin/syncopate", "run", "-n", 2, "--run-dir", f"{folder}/run", "--", sys.executable, "-c",
-                         BY_NAME_ALONE, PYTHONPATH=folder, PYTHONWARNINGS="ignore")
-            self.assertEqual(output.count("sum [3.0], loaded before: False"), 2, output)
+        output = self.started("--cluster", "mixed", "--", sys.executable, "-c", BY_NAME_ALONE)
+        self.assertEqual(output.count("sum [10.0], loaded before: False"), 4, output)
 
     def test_missing_packages_are_named_in_one_line(self):
         with tempfile.TemporaryDirectory(prefix="syncopate-pip-") as folder:
