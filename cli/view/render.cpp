@@ -329,6 +329,14 @@ std::string compression_text(const Json& summary) {
              : "";
 }
 
+/// Empty unless the run began before its last session, whose figures are then not the run's.
+std::string last_session(const Json& summary) {
+  const double session = summary.value("session_seconds", 0.0);
+  const bool is_part = session > 0 && session < summary.value("training_seconds", 0.0);
+  return is_part ? seconds_text(session) + ": the table, efficiency, bytes and staleness are of it"
+                 : "";
+}
+
 std::string time_to_target(const Json& summary) {
   const std::string time = cell(summary, "time_to_target_seconds", seconds_text);
   return time == "-" ? "not reached" : time;
@@ -390,6 +398,9 @@ std::vector<std::string> render_summary(const Json& summary, const std::string& 
   add("cluster efficiency", cell(summary, "cluster_efficiency", percent_text));
   add("training clock", cell(summary, "training_seconds", seconds_text) +
                             (summary.value("virtual_time", false) ? " of virtual time" : ""));
+  if (const std::string session = last_session(summary); !session.empty()) {
+    add("last session", session);
+  }
   for (const MetricSpec& metric : labelled_metrics()) {
     const std::string name(metric.names.summary);
     if (summary.value(name, 0.0) > 0) {

@@ -94,6 +94,9 @@ void expect_resumes_exactly(const TrainConfig& whole) {
   }
   EXPECT_NEAR(resumed.summary().at("training_seconds"),
               uninterrupted.summary().at("training_seconds"), 0.01);
+  EXPECT_LT(resumed.summary().at("session_seconds"), resumed.summary().at("training_seconds"));
+  EXPECT_GE(uninterrupted.summary().at("session_seconds"),
+            uninterrupted.summary().at("training_seconds"));
   expect_same_values(cut, whole);
 }
 

@@ -65,6 +65,8 @@ def relative_distance(tensors, others):
 
 
 class LaunchedIdentities(LaunchedTest):
+    models_alone = {}  # by options
+
     def setUp(self):
         super().setUp()
         network = self.folder / "perceptron.pt"
@@ -75,10 +77,12 @@ class LaunchedIdentities(LaunchedTest):
         return read_safetensors(self.checkpoints(run_dir)[-1])[1]
 
     def alone(self, *options):
-        """Trains by `syncopate train` without a launcher and returns the model."""
-        done = self.train(*self.job, *options, run_dir="alone")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return self.model("alone")
+        """The model that `syncopate train` trains without a launcher; once for all tests, since the network is the same."""
+        if options not in self.models_alone:
+            done = self.train(*self.job, *options, run_dir="alone")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.models_alone[options] = self.model("alone")
+        return self.models_alone[options]
 
     def launched(self, launcher, scheme, *options, ranks=RANKS, workers=RANKS, transport="mpi"):
         run_dir = f"{len(list(self.folder.iterdir()))}-{launcher.replace(' ', '-')}"

@@ -231,6 +231,15 @@ TEST(SummaryTest, SaysThatTimeWasVirtual) {
   EXPECT_THAT(lines, testing::Contains("training clock      83.20 s of virtual time"));
 }
 
+TEST(SummaryTest, SaysWhichFiguresAreNotOfTheWholeRun) {
+  const auto lines = [](double session) {
+    return render_summary({{"training_seconds", 12}, {"session_seconds", session}}, "runs/x");
+  };
+  EXPECT_THAT(lines(4), testing::Contains("last session        4.00 s: the table, efficiency, "
+                                          "bytes and staleness are of it"));
+  EXPECT_THAT(lines(12), testing::Not(testing::Contains(HasSubstr("session"))));
+}
+
 TEST(SummaryTest, ShowsWhatBecameOfGradientsAndServers) {
   const auto summary = nlohmann::ordered_json::parse(R"({
     "staleness": {"median": 3, "p99": 6, "max": 9}, "dropped_gradients": 1234,
