@@ -249,8 +249,8 @@ class NbssgdRounds {
   NbssgdRounds& operator=(const NbssgdRounds&) = delete;
 
   /// Adds a mini-batch with mean gradient `gradient`, of `tensors`, computed at the model of the
-  /// last round taken, and the replica's `buffers` after it: they go into the round of the gradient,
-  /// which may begin before the next `take`.
+  /// last round taken, and the replica's `buffers` after it. Both go into the same round, which may
+  /// begin before the next `take`.
   void add(std::span<const float> gradient, const GradientSet& tensors,
            std::span<const float> buffers, const StepFacts& facts);
 
