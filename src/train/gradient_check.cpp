@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 #include "base/errors.hpp"
 
 namespace syncopate {
@@ -11,6 +14,13 @@ namespace {
 constexpr std::uint64_t hopeless = 100;
 
 }  // namespace
+
+void GradientCheck::before_pass() {
+  if (policy_ == NanPolicy::skip) {
+    const std::span<const float> buffers = replica_.view(ReplicaVector::buffers);
+    buffers_.assign(buffers.begin(), buffers.end());
+  }
+}
 
 bool GradientCheck::admit(bool finite, std::uint64_t step, std::optional<double> loss) {
   if (finite) {
@@ -29,6 +39,8 @@ bool GradientCheck::admit(bool finite, std::uint64_t step, std::optional<double>
         "skip such batches by --on-nan skip",
         worker_.value, step, loss ? fmt::format(" with loss {:.4g}", *loss) : ""));
   }
+  std::ranges::copy(buffers_, replica_.view(ReplicaVector::buffers).begin());
+  replica_.store(ReplicaVector::buffers);
   return false;
 }
 

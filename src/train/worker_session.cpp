@@ -88,7 +88,7 @@ WorkerSession::WorkerSession(World& world, MemberLink& link, Replica& replica,
       estimate_({.done = setup_.progress().samples,
                  .step_share = batch_size_ / options_.plan.samples_per_step(),
                  .speed_share = setup_.loop() ? setup_.loop()->speed_share : 0}),
-      finite_(options_.rank, config().on_nan),
+      finite_(replica_, options_.rank, config().on_nan),
       progress_(setup_.progress()),
       position_(first_position_),
       saved_(progress_.round) {
@@ -146,6 +146,7 @@ bool WorkerSession::leads() const {
 void WorkerSession::start() {
   device_.restart(clock_.now());
   save_first();
+  finite_.before_pass();
   done_ = is_complete();
 }
 
@@ -223,6 +224,7 @@ void WorkerSession::take_replica() {
   life_.expect_between();
   scheme_->take_replica(
       replica_, {.first = options_.rank == Rank{0}, .barrier = [this] { link_.barrier(); }});
+  finite_.before_pass();
 }
 
 void WorkerSession::finish() {
@@ -316,14 +318,17 @@ Duration WorkerSession::since_begun() const {
 
 Outcome WorkerSession::synchronize(const PassResult& pass, const StepRequests& requests) {
   life_.pass_ends();
-  return scheme_->after_backward(replica_, {.samples = pass.samples,
-                                            .loss_sum = pass.loss_sum,
-                                            .paused = paused_,
-                                            .requests = requests,
-                                            .took = since_begun(),
-                                            .last = policy_->is_last_step(standing()),
-                                            .step = progress_.step,
-                                            .position = position_});
+  const Outcome outcome =
+      scheme_->after_backward(replica_, {.samples = pass.samples,
+                                         .loss_sum = pass.loss_sum,
+                                         .paused = paused_,
+                                         .requests = requests,
+                                         .took = since_begun(),
+                                         .last = policy_->is_last_step(standing()),
+                                         .step = progress_.step,
+                                         .position = position_});
+  finite_.before_pass();
+  return outcome;
 }
 
 /// The rate at the moment at which a step of `samples` is taken.

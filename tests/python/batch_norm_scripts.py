@@ -1,5 +1,6 @@
 """Training scripts for batch_norm_test.py: batch_norm_scripts.py NAME [ARGUMENT...]. Each prints what the test checks."""
 import copy
+import math
 
 import torch
 import syncopate_torch as syncopate
@@ -45,6 +46,21 @@ def refused(scheme):
         job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.2), network, batch_size=SAMPLES)
     except syncopate.ConfigError as error:
         say(rank=job.rank, refused=str(error))
+
+
+def skips(scheme):
+    """In one batch of worker 0 a value is not a number."""
+    job = syncopate.init(scheme, {"on-nan": "skip"})
+    points, labels, network = problem(torch.nn.BatchNorm1d)
+    if job.rank == 0:
+        points[2, 0, 0, 0] = math.nan
+    optimizer = job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.2), network, batch_size=SAMPLES)
+    for x, y in zip(points, labels):
+        optimizer.zero_grad()
+        functional.cross_entropy(network(x), y).backward()
+        optimizer.step()
+    optimizer.finish()
+    say(rank=job.rank, values=values_of(network))
 
 
 if __name__ == "__main__":

@@ -15,13 +15,15 @@ class LoneWorker final : public LoopWorker {
              std::uint64_t samples)
       : replica_(std::move(replica)),
         schedule_(schedule_of(config)),
-        finite_(Rank{0}, config.on_nan),
-        samples_of_epoch_(static_cast<double>(samples)) {}
+        finite_(*replica_, Rank{0}, config.on_nan),
+        samples_of_epoch_(static_cast<double>(samples)) {
+    finite_.before_pass();
+  }
 
   void begin_pass(std::uint32_t /*samples*/) override {}
   void ready(std::size_t /*begin*/, std::size_t /*end*/) override {}
   void align(const std::string& /*place*/) override {}
-  void take_replica() override {}
+  void take_replica() override { finite_.before_pass(); }
   void finish() override {}
   void abandon(const std::string& /*reason*/) override {}
 
@@ -41,6 +43,7 @@ class LoneWorker final : public LoopWorker {
     replica_->set_learning_rate(schedule_.rate(static_cast<double>(samples_) / samples_of_epoch_));
     replica_->local_step();
     samples_ += samples;
+    finite_.before_pass();
   }
 
  private:
