@@ -41,7 +41,7 @@ class Replica:
         self._wrapped = WrappedTensors(module, optimizer)
         self.params = FlatTensors(trained, device)
         self.grads = OwnGradients(self.params, looks_at_all=skips) if alone else FlatGradients(self.params, device)
-        self.buffers = FlatTensors([] if alone else untrained, device, may_resize=True)
+        self.buffers = FlatTensors(untrained if skips or not alone else [], device, may_resize=True)
         self.is_alone = alone
         self.skips = skips
         self.sums = sums
