@@ -198,7 +198,8 @@ Decisions Coordinator::handle(NodeId from, const wire::ToCoordinator& message) {
     case wire::ToCoordinator::kLeaseRequest:
     case wire::ToCoordinator::kLauncherHello:
     case wire::ToCoordinator::kProgramEnded:
-    case wire::ToCoordinator::kEndRequest:  // those of the service
+    case wire::ToCoordinator::kEndRequest:
+    case wire::ToCoordinator::kMet:  // those of the service
     case wire::ToCoordinator::BODY_NOT_SET: break;
   }
   throw ProtocolError("the coordinator received a control message of an unknown kind");

@@ -145,6 +145,13 @@ class LauncherOfTorch(PartsTest):
         self.assertNotEqual(status, 0)
         self.assertIn("no launcher numbers it", errors)
 
+    def test_an_interface_that_the_other_host_does_not_reach(self):
+        self.connect_by_a_fast_cable()
+        of_rank = {0: {"SYNCOPATE_INTERFACE": "bridge"}}  # both hosts have its address
+        for status, _, errors in self.finished(*program(), of_rank=lambda rank: of_rank.get(rank, {})):
+            self.assertEqual(status, 1, errors)
+            self.assertRegex(errors, r"worker 0 \(pid .*172\.17\.0\.1:\d+\) is lost: Connection refused; .* SYNCOPATE_INTERFACE")
+
     def test_an_address_of_another_host_is_refused(self):
         elsewhere = self.variables() | {"SYNCOPATE_COORDINATOR": f"{ADDRESSES[1]}:9091"}
         first = self.ranks(*BUILT_IN, "--run-dir", "run", variables=elsewhere)[0]

@@ -183,6 +183,8 @@ bool ProgramHost::take(NodeId from, const wire::ToCoordinator& message) {
       case wire::ToCoordinator::kDefinition:
         program_at(from).definition = definition_of(message.definition());
         return true;
+      case wire::ToCoordinator::kMet: program_at(from).met = true; return true;
+      case wire::ToCoordinator::kAbort: return note_failure(from, message.abort());
       case wire::ToCoordinator::kHeartbeat: return note_heartbeat(from, message.heartbeat());
       case wire::ToCoordinator::kJoin: mark_as_training(from, true); return false;
       case wire::ToCoordinator::kLauncherHello:
@@ -304,13 +306,17 @@ std::optional<std::string> ProgramHost::lost(NodeId node) {
   return missing_program();
 }
 
-/// A program that has gone where another one waits for it.
+/// A program that has gone where another one waits for it: in `init`, where all meet, or because it
+/// has said what it trains.
 std::optional<std::string> ProgramHost::missing_program() const {
   const bool awaited = std::ranges::any_of(programs_, [](const auto& other) {
     return !other.second.gone && other.second.definition.has_value();
   });
   for (const auto& [node, program] : programs_) {
-    if (program.gone && (awaited || !introduced_)) {
+    if (!program.failure.empty()) {
+      return program.failure;
+    }
+    if (program.gone && (awaited || !program.met)) {
       return member_ends::ended_before_training(program.who.to_string());
     }
   }
@@ -319,8 +325,7 @@ std::optional<std::string> ProgramHost::missing_program() const {
 
 /// Errors: Error, for a program that is missing.
 void ProgramHost::check_gone() const {
-  const auto why = trains_ ? std::nullopt : missing_program();
-  if (why) {
+  if (const auto why = trains_ ? std::nullopt : missing_program()) {
     throw Error(*why);
   }
 }
@@ -333,6 +338,16 @@ bool ProgramHost::note_heartbeat(NodeId from, const wire::Heartbeat& heartbeat) 
              ? std::ranges::any_of(waiting_,
                                    [&](const Waiting& waiting) { return waiting.who.node == from; })
              : !program->second.trains;
+}
+
+/// Returns false for a failure of a program that has met the others.
+bool ProgramHost::note_failure(NodeId from, const wire::Abort& abort) {
+  const auto program = programs_.find(from);
+  const bool is_apart = program != programs_.end() && !program->second.met;
+  if (is_apart) {
+    program->second.failure = abort.reason();
+  }
+  return is_apart;
 }
 
 void ProgramHost::mark_as_training(NodeId node, bool trains) {

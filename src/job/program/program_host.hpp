@@ -70,8 +70,10 @@ class ProgramHost : private NodeService {
   struct Program {
     Member who;
     std::optional<LoopDefinition> definition{};
+    bool met = false;     ///< it has reached all others
     bool trains = false;  ///< it has joined the training, whose coordinator judges its silence
     bool gone = false;
+    std::string failure{};  ///< why it has not met them; empty: it has said nothing of that
   };
 
   /// A program that has joined again while others are still in the job before.
@@ -106,6 +108,7 @@ class ProgramHost : private NodeService {
   std::optional<std::string> missing_program() const;
   void check_gone() const;
   bool note_heartbeat(NodeId from, const wire::Heartbeat& heartbeat);
+  bool note_failure(NodeId from, const wire::Abort& abort);
   void mark_as_training(NodeId node, bool trains);
   void check_silence() const;
   void check_definitions() const;

@@ -117,7 +117,19 @@ ProgramNode::ProgramNode(const ProgramLaunch& launch, TransportKind transport, D
                .number = of_everyone};
   processes_ = processes_in(view);
   everyone_ = std::make_unique<ProgramGroup>(world_, programs_, processes_);
-  everyone_->meet();
+  meet();
+}
+
+/// The coordinator sees by itself neither whom a program does not reach, nor who waits for it.
+void ProgramNode::meet() {
+  try {
+    everyone_->meet();
+  } catch (const Error& error) {
+    link_.fail(error);
+  }
+  wire::ToCoordinator message;
+  message.mutable_met();
+  link_.send(message);
 }
 
 ProgramNode::~ProgramNode() {

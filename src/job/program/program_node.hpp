@@ -73,6 +73,7 @@ class ProgramNode {
   TimePoint now() const { return world_.now(); }
 
  private:
+  void meet();
   void receive(const wire::FromCoordinator& message);
   template <class Take>
   auto await(const Take& take);

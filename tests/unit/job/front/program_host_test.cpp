@@ -1,11 +1,12 @@
 // Goal:   the coordinator of programs ends a job in which a program no longer answers before any
-//         training has begun, and only then.
+//         training has begun, or does not reach the others, and only then.
 // Method: programs in the simulator's virtual time, of which one sends no heartbeats from some time
-//         on; the error that the other one gets.
+//         on, or leaves; the error that the other one gets.
 #include "job/program/program_host.hpp"
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 
 #include "base/errors.hpp"
@@ -42,8 +43,12 @@ std::string error_within(World& world, Duration time) {
   }
 }
 
-/// What ends a job of two programs within an hour. Worker 1 sends its last heartbeat after `alive`.
-std::string end_of_job(Duration alive) {
+void post(World& world, const wire::ToCoordinator& message) {
+  world.transport().post(coordinator_node, tags::to_coordinator, wire::encode(message));
+}
+
+/// What ends a job of two programs within an hour, of which worker 1, once it has come, does this.
+std::string end_of_job(const std::function<void(World&)>& of_worker_1) {
   std::string end;
   sim::Simulation simulation({.seed = 1});
   simulation.add_node("host", [](World& world) {
@@ -63,21 +68,54 @@ std::string end_of_job(Duration alive) {
     end = error_within(world, 1h);
   });
   simulation.add_node("worker 1", [&](World& world) {
-    wire::ToCoordinator heartbeat;
-    heartbeat.mutable_heartbeat();
-    world.transport().post(coordinator_node, tags::to_coordinator, wire::encode(hello(1, world)));
-    for (const TimePoint until = world.now() + alive; world.now() < until; world.sleep_for(1s)) {
-      world.transport().post(coordinator_node, tags::to_coordinator, wire::encode(heartbeat));
-    }
-    error_within(world, 1h);
+    post(world, hello(1, world));
+    of_worker_1(world);
   });
   simulation.run();
   return end;
 }
 
+std::function<void(World&)> sends_heartbeats_for(Duration alive) {
+  return [alive](World& world) {
+    wire::ToCoordinator heartbeat;
+    heartbeat.mutable_heartbeat();
+    for (const TimePoint until = world.now() + alive; world.now() < until; world.sleep_for(1s)) {
+      post(world, heartbeat);
+    }
+    error_within(world, 1h);
+  };
+}
+
 TEST(ProgramHost, EndsAJobOneOfWhoseProgramsNoLongerAnswers) {
-  EXPECT_EQ(end_of_job(1min), "worker 1 (pid 4711 on c3) no longer answers; last heard 50.0 s ago");
-  EXPECT_EQ(end_of_job(1h), "none");
+  EXPECT_EQ(end_of_job(sends_heartbeats_for(1min)),
+            "worker 1 (pid 4711 on c3) no longer answers; last heard 50.0 s ago");
+  EXPECT_EQ(end_of_job(sends_heartbeats_for(1h)), "none");
+}
+
+/// Worker 0 would wait for it in `init`.
+TEST(ProgramHost, EndsAJobOneOfWhoseProgramsLeavesBeforeItHasMetTheOthers) {
+  const auto leaves = [](World& world) {
+    world.sleep_for(1s);
+    world.transport().close(world.now() + 1s);
+  };
+  EXPECT_EQ(end_of_job(leaves), "worker 1 (pid 4711 on c3) has ended before training began");
+  EXPECT_EQ(end_of_job([&](World& world) {
+              wire::ToCoordinator message;
+              message.mutable_met();
+              post(world, message);
+              leaves(world);
+            }),
+            "none");
+}
+
+TEST(ProgramHost, EndsAJobOneOfWhoseProgramsReachesNotAllOthers) {
+  EXPECT_EQ(end_of_job([](World& world) {
+              wire::ToCoordinator message;
+              message.mutable_abort()->set_reason("worker 0 is not there");
+              post(world, message);
+              error_within(world, 1h);
+            }),
+            "worker 0 is not there");
 }
 
 }  // namespace
