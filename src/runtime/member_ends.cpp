@@ -48,11 +48,11 @@ std::string left_or_ended(std::string_view who, std::string_view loss) {
   return fmt::format("{} has left the job or ended: {}", who, loss);
 }
 
-std::string not_reached(std::string_view who, std::string_view loss, bool elsewhere) {
-  return left_or_ended(who, loss) +
-         (elsewhere ? "; if its host is not reached at that address, name another of that host's "
-                      "interfaces there by --interface or SYNCOPATE_INTERFACE"
-                    : "");
+std::string not_reached(std::string_view loss) {
+  return fmt::format(
+      "{}; if its host is not reached at that address, name another of that host's interfaces "
+      "there by --interface or SYNCOPATE_INTERFACE",
+      loss);
 }
 
 }  // namespace syncopate::member_ends

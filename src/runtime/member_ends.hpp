@@ -31,7 +31,7 @@ std::string never_came(std::string_view who, Duration waited);
 std::string ended_before_training(std::string_view who);
 /// As another member sees it, which has lost its own connection to it.
 std::string left_or_ended(std::string_view who, std::string_view loss);
-/// The same before the two have exchanged a message. `elsewhere`: it is on another host.
-std::string not_reached(std::string_view who, std::string_view loss, bool elsewhere);
+/// The same, `loss`, of a member on another host with which there has never been a connection.
+std::string not_reached(std::string_view loss);
 
 }  // namespace syncopate::member_ends

@@ -15,7 +15,7 @@ constexpr std::uint64_t hopeless = 100;
 
 }  // namespace
 
-void GradientCheck::before_pass() {
+void GradientCheck::keep_buffers() {
   if (policy_ == NanPolicy::skip) {
     const std::span<const float> buffers = replica_.view(ReplicaVector::buffers);
     buffers_.assign(buffers.begin(), buffers.end());

@@ -18,8 +18,8 @@ class GradientCheck {
   GradientCheck(Replica& replica, Rank worker, NanPolicy policy)
       : replica_(replica), worker_(worker), policy_(policy) {}
 
-  /// Called whenever the buffers are those with which the next pass begins.
-  void before_pass();
+  /// Keeps the buffers, if passes are skipped. Called whenever the next pass begins with them.
+  void keep_buffers();
   /// Called after the pass. Returns false if the gradient is not finite and is to be skipped.
   /// `step` counts from 1; `loss` is the mean loss of its batch, if it is known. Errors: NotFinite
   /// if such a gradient is to end the job, or if too many follow each other.

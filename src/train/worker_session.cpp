@@ -146,7 +146,7 @@ bool WorkerSession::leads() const {
 void WorkerSession::start() {
   device_.restart(clock_.now());
   save_first();
-  finite_.before_pass();
+  finite_.keep_buffers();
   done_ = is_complete();
 }
 
@@ -224,7 +224,7 @@ void WorkerSession::take_replica() {
   life_.expect_between();
   scheme_->take_replica(
       replica_, {.first = options_.rank == Rank{0}, .barrier = [this] { link_.barrier(); }});
-  finite_.before_pass();
+  finite_.keep_buffers();
 }
 
 void WorkerSession::finish() {
@@ -327,7 +327,7 @@ Outcome WorkerSession::synchronize(const PassResult& pass, const StepRequests& r
                                          .last = policy_->is_last_step(standing()),
                                          .step = progress_.step,
                                          .position = position_});
-  finite_.before_pass();
+  finite_.keep_buffers();
   return outcome;
 }
 

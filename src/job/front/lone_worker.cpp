@@ -17,13 +17,13 @@ class LoneWorker final : public LoopWorker {
         schedule_(schedule_of(config)),
         finite_(*replica_, Rank{0}, config.on_nan),
         samples_of_epoch_(static_cast<double>(samples)) {
-    finite_.before_pass();
+    finite_.keep_buffers();
   }
 
   void begin_pass(std::uint32_t /*samples*/) override {}
   void ready(std::size_t /*begin*/, std::size_t /*end*/) override {}
   void align(const std::string& /*place*/) override {}
-  void take_replica() override { finite_.before_pass(); }
+  void take_replica() override { finite_.keep_buffers(); }
   void finish() override {}
   void abandon(const std::string& /*reason*/) override {}
 
@@ -43,7 +43,7 @@ class LoneWorker final : public LoopWorker {
     replica_->set_learning_rate(schedule_.rate(static_cast<double>(samples_) / samples_of_epoch_));
     replica_->local_step();
     samples_ += samples;
-    finite_.before_pass();
+    finite_.keep_buffers();
   }
 
  private:

@@ -81,18 +81,15 @@ auto ProgramGroup::naming_workers(const Body& body) const {
 
 void ProgramGroup::meet() {
   try {
-    barrier(group_);
+    naming_workers([this] { barrier(group_); });
   } catch (const MemberLost&) {
     throw;
   } catch (const PeerLost& error) {
     const auto rank = rank_of(error.peer());
-    if (!rank) {
-      throw;
-    }
     const std::vector<std::uint32_t>& hosts = group_.hosts();
-    throw Error(member_ends::not_reached(
-        "worker " + name_of(group_.rank_in_job(*rank)), error.what(),
-        !hosts.empty() && hosts[rank->value] != hosts[group_.rank().value]));
+    const bool elsewhere =
+        rank && !hosts.empty() && hosts[rank->value] != hosts[group_.rank().value];
+    throw Error(elsewhere ? member_ends::not_reached(error.what()) : error.what());
   }
 }
 

@@ -343,11 +343,11 @@ bool ProgramHost::note_heartbeat(NodeId from, const wire::Heartbeat& heartbeat) 
 /// Returns false for a failure of a program that has met the others.
 bool ProgramHost::note_failure(NodeId from, const wire::Abort& abort) {
   const auto program = programs_.find(from);
-  const bool is_apart = program != programs_.end() && !program->second.met;
-  if (is_apart) {
+  const bool has_not_met = program != programs_.end() && !program->second.met;
+  if (has_not_met) {
     program->second.failure = abort.reason();
   }
-  return is_apart;
+  return has_not_met;
 }
 
 void ProgramHost::mark_as_training(NodeId node, bool trains) {

@@ -120,7 +120,8 @@ ProgramNode::ProgramNode(const ProgramLaunch& launch, TransportKind transport, D
   meet();
 }
 
-/// The coordinator sees by itself neither whom a program does not reach, nor who waits for it.
+/// Reports a failure, because the coordinator is connected to each program and cannot see that two
+/// of them do not reach each other: the others would wait in `init`.
 void ProgramNode::meet() {
   try {
     everyone_->meet();

@@ -95,7 +95,7 @@ TEST(ProgramHost, EndsAJobOneOfWhoseProgramsNoLongerAnswers) {
 /// Worker 0 would wait for it in `init`.
 TEST(ProgramHost, EndsAJobOneOfWhoseProgramsLeavesBeforeItHasMetTheOthers) {
   const auto leaves = [](World& world) {
-    world.sleep_for(1s);
+    world.sleep_for(1s);  // both have come by then
     world.transport().close(world.now() + 1s);
   };
   EXPECT_EQ(end_of_job(leaves), "worker 1 (pid 4711 on c3) has ended before training began");
