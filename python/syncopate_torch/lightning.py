@@ -21,6 +21,7 @@ from syncopate_torch.integrations.lightning_package import (BaseFinetuning, Batc
 from syncopate_torch.integrations.loaders import (has_length, order_of_the_job, overfit_loader, part_loader,
                                                   resume_order, training_loader)
 from syncopate_torch.distributed.rendezvous import init
+from syncopate_torch.training.flat import EXCHANGED
 from syncopate_torch.training.optimizer import DistributedOptimizer
 from syncopate_torch.training.replica import scheme_of
 from syncopate_torch.training.torch_optimizers import expect_whole_steps
@@ -476,7 +477,7 @@ class SyncopateStrategy(ParallelStrategy):
 def _all_to_train(module, callbacks):
     """Unfreezes all layers within the block if a callback unfreezes some later, so that the job includes them."""
     unfreezes = any(isinstance(each, BaseFinetuning) for each in callbacks)
-    frozen = [each for each in module.parameters() if unfreezes and not each.requires_grad and each.dtype == torch.float32]
+    frozen = [each for each in module.parameters() if unfreezes and not each.requires_grad and each.dtype in EXCHANGED]
     for each in frozen:
         each.requires_grad_(True)
     try:

@@ -244,7 +244,7 @@ class Alone(AloneTest):
             self.job.DistributedOptimizer(torch.optim.LBFGS(self.network.parameters()), self.network)
         with self.refused("does not know how many samples a step has"):
             self.job.DistributedOptimizer(self.sgd, self.network)
-        with self.refused(r"float64: a replica holds float32 parameters; train module.float\(\), under torch.autocast"):
+        with self.refused(r"float64: a job trains parameters of float32, bfloat16 and float16; call module.float\(\)"):
             double = torch.nn.Linear(2, 2).double()
             self.job.DistributedOptimizer(torch.optim.SGD(double.parameters(), lr=0.1), double, batch_size=1)
         with self.refused("no parameter to train"):

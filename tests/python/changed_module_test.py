@@ -179,15 +179,15 @@ class BuffersOfSeveralWorkers(unittest.TestCase):
     def test_one_that_moves_or_was_empty_is_refused_by_name(self):
         module = torch.nn.Linear(1, 1)
         wrapped = WrappedTensors(module, torch.optim.SGD(module.parameters(), lr=1))
-        wrapped.expect_in_place(self.flat)
+        self.flat.expect_in_place()
         place, self.flat.tensors[2].data = self.flat.tensors[2].data, torch.ones(4)
         with self.assertRaisesRegex(syncopate.ConfigError, "^stays is no longer the tensor"):
-            wrapped.expect_in_place(self.flat)
+            self.flat.expect_in_place()
         self.flat.tensors[2].data = place
         self.flat.tensors[1].resize_(2)
         with self.assertRaisesRegex(syncopate.ConfigError, "begins had 0 values when the optimizer was made, and has 2 now: .* "
                                                            "forward pass, before DistributedOptimizer"):
-            wrapped.expect_in_place(self.flat)
+            self.flat.expect_in_place()
 
 
 if __name__ == "__main__":

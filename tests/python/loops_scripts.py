@@ -399,7 +399,7 @@ def drops_last():
 
 def unfit():
     """Uses the job as a context with a module that cannot be trained."""
-    network = torch.nn.Linear(1, 1).half()
+    network = torch.nn.Linear(1, 1).double()
     try:
         with syncopate.init() as job:
             job.DistributedOptimizer(torch.optim.SGD(network.parameters(), lr=0.1), network, batch_size=1)

@@ -258,7 +258,7 @@ class Leaving(Launched):
 
     def test_an_error_before_the_training_stays_what_it_is(self):
         [facts] = self.facts(self.launch(1, "unfit"))
-        self.assertIn("of torch.float16: a replica holds float32 parameters", facts["caught"])
+        self.assertIn("of torch.float64: a job trains parameters of float32, bfloat16 and float16", facts["caught"])
         self.assertTrue(facts["left"])
 
     def test_an_error_in_the_block_of_the_job_ends_it_for_all(self):

@@ -1,12 +1,8 @@
-"""The tensors of a module as views of flat vectors, its gradients, and the checks that the tensors are equal on all workers
-and stay those with which the optimizer was made.
-
-A job of several workers uses `FlatGradients`, a job of one worker `OwnGradients`.
-"""
+"""The tensors of a module as views of flat vectors, and the checks that the tensors are equal on all workers and stay those
+with which the optimizer was made."""
 import collections.abc
 import ctypes
 import itertools
-import math
 import weakref
 import zlib
 
@@ -34,13 +30,18 @@ def expect_made(named):
                               "DistributedOptimizer")
 
 
+#: Types of parameters and buffers that a job exchanges, always as float32.
+LOWER_PRECISION = (torch.bfloat16, torch.float16)
+EXCHANGED = (torch.float32, *LOWER_PRECISION)
+
+
 def untrained_tensors(module):
-    """Returns the float32 state that changes without being trained, such as running statistics. State of other types
-    belongs to each worker, and so do buffers outside of the module's state (`persistent=False`), such as masks and
+    """Returns the state that changes without being trained, such as running statistics. State of other types than
+    `EXCHANGED` belongs to each worker, and so do buffers outside of the module's state (`persistent=False`), such as masks and
     caches; `Job.broadcast_parameters` makes them equal."""
     passing = {id(layer._buffers[name]) for layer in module.modules() for name in layer._non_persistent_buffers_set}
     return [(name, tensor) for name, tensor in module.named_buffers()
-            if tensor.dtype == torch.float32 and id(tensor) not in passing]
+            if tensor.dtype in EXCHANGED and id(tensor) not in passing]
 
 
 def expect_apart(named):
@@ -106,6 +107,9 @@ class FlatTensors:
                 tensor is therefore a separate storage, for which `resize_` fails; an empty tensor is not replaced.
     """
 
+    #: True if the tensors have the values of the vector without `store`, unless the vector is on another device.
+    are_views = True
+
     def __init__(self, named, device, may_resize=False):
         self._may_resize = may_resize
         self.names = [name for name, _ in named]
@@ -117,6 +121,9 @@ class FlatTensors:
             _expect(name, tensor, device)
         self._strides = [_stride(tensor) for tensor in self.tensors]
         self.vector = FlatVector(sum(counts), device)
+        self._join()
+
+    def _join(self):
         with torch.no_grad():
             for tensor, view in zip(self.tensors, self.views(self.vector)):
                 view.copy_(tensor)
@@ -144,10 +151,27 @@ class FlatTensors:
             return False
         return 0 <= tensor.data_ptr() - values.data_ptr() < values.numel() * values.element_size()
 
-    def attach(self):
-        """Makes the tensors views of the vector after it has moved."""
+    def address(self):
+        """Returns the host memory of the vector, with the current values of the tensors."""
+        return self.vector.address()
+
+    def store(self):
+        """Gives the tensors the values of the host memory."""
+        self.vector.store()
+
+    def move(self, address, memory):
+        """Moves the vector, as `FlatVector.move`."""
+        self.vector.move(address, memory)
         for tensor, view in zip(self.tensors, self.views(self.vector)):
             tensor.data = view
+
+    def expect_in_place(self):
+        """Errors: ConfigError for a tensor that is no longer in the vector."""
+        begin = self.vector.values.data_ptr()
+        for name, tensor, (first, count) in zip(self.names, self.tensors, self.places):
+            expect_count(name, tensor, count)
+            if count and tensor.data_ptr() != begin + 4 * first:
+                _refuse_replaced(name)
 
     def release(self):
         """Gives the tensors separate memory, with which a script may continue to train, even if this runs in
@@ -162,10 +186,15 @@ def _let_go(_memory):
     """Drops the last reference to some memory."""
 
 
+def expect_exchanged(named):
+    """Errors: ConfigError for a tensor of a type that a job does not exchange."""
+    for name, tensor in named:
+        if tensor.dtype not in EXCHANGED:
+            raise ConfigError(f"{name} is of {tensor.dtype}: a job trains parameters of float32, bfloat16 and float16; call "
+                              "module.float(), or freeze it by requires_grad_(False)")
+
+
 def _expect(name, tensor, device):
-    if tensor.dtype != torch.float32:
-        raise ConfigError(f"{name} is of {tensor.dtype}: a replica holds float32 parameters; train module.float(), under "
-                          "torch.autocast where lower precision should compute, or freeze it by requires_grad_(False)")
     if tensor.device != device:
         raise ConfigError(f"a worker trains on one device, found {device} and, of {name}, {tensor.device}")
 
@@ -176,139 +205,6 @@ def _stride(tensor):
         if tensor.dim() == dimensions and tensor.is_contiguous(memory_format=layout):
             return tensor.stride()
     return torch.empty(tensor.shape, device="meta").stride()
-
-
-# Detection of a lost model: up to this number of parameters, a job of one worker checks all gradients before each step.
-# In a larger model it checks one part of the parameters in each step.
-_LOOKS_AT_ALL = 10_000
-_PARTS = 8
-
-
-class FlatGradients:
-    """Gradients whose values are in a flat vector when a step begins; workers exchange this vector.
-
-    As everywhere in torch, a parameter that no backward pass has used has no gradient (`grad` is None), and the
-    optimizer does not change it. Its part of the vector is then zero.
-    """
-
-    def __init__(self, params, device):
-        """params: `FlatTensors`."""
-        self._params = params
-        self.vector = FlatVector(len(params.vector.values), device)
-        self._is_skipped = False
-        self._take_views()
-
-    def move(self, address, memory):
-        in_place = [self.is_in_place(index) for index in range(len(self._views))]
-        self.vector.move(address, memory)
-        self._take_views()
-        self._show(in_place, absent=lambda parameter: parameter.grad)
-
-    def zero(self, set_to_none):
-        self._is_skipped = False
-        _zero(self._params, set_to_none)
-
-    def collect(self):
-        """Copies the gradients of the last backward passes to the vector, and makes the gradients views of it."""
-        with torch.no_grad():
-            for parameter, view in zip(self._params.tensors, self._views):
-                if parameter.grad is not view:
-                    _copy_gradient(parameter, view)
-        if self._is_skipped:
-            self._is_skipped = False
-            self.vector.values.fill_(math.nan)
-
-    def flags(self):
-        """Returns a byte for each parameter: 1 if it has a gradient, else 0."""
-        return bytes(parameter.grad is not None for parameter in self._params.tensors)
-
-    def use(self, flags):
-        """Gives parameters with a flag their gradient from the vector, and removes that of the others."""
-        self._show(flags, absent=lambda _parameter: None)
-
-    def are_all_finite(self):
-        return is_finite(self.vector.values)
-
-    def skip(self):
-        """Sets the vector to zero, and makes the library find non-finite values in the next step."""
-        self.vector.values.zero_()
-        self._is_skipped = True
-
-    def collect_one(self, index):
-        """As `collect`, for the gradient of one parameter."""
-        if self._params.tensors[index].grad is not self._views[index]:
-            with torch.no_grad():
-                _copy_gradient(self._params.tensors[index], self._views[index])
-
-    def is_in_place(self, index):
-        """True while the gradient of a parameter is the view of the vector that `collect_one` has set."""
-        gradient = self._params.tensors[index].grad
-        return gradient is not None and not gradient.is_sparse and gradient.data_ptr() == self._places[index]
-
-    def _take_views(self):
-        """Stores the views, once for each location of the vector, because every step needs them."""
-        self._views = self._params.views(self.vector)
-        self._places = [view.data_ptr() for view in self._views]
-
-    def _show(self, flags, absent):
-        for parameter, view, flag in zip(self._params.tensors, self._views, flags):
-            gradient = view if flag else absent(parameter)
-            if parameter.grad is not gradient:
-                parameter.grad = gradient
-
-
-class OwnGradients:
-    """Gradients in separate memory, where autograd leaves them."""
-
-    def __init__(self, params, looks_at_all):
-        """looks_at_all: checks every value in every step."""
-        self._params = params
-        values = params.vector.values
-        self._parts = None if looks_at_all or len(values) <= _LOOKS_AT_ALL else itertools.cycle(values.chunk(_PARTS))
-
-    def zero(self, set_to_none):
-        _zero(self._params, set_to_none)
-
-    def collect(self):
-        """Has no effect: the gradients are where the optimizer reads them."""
-
-    def is_finite(self):
-        """Returns False if a value is not finite. In a large model it checks the parameters part by part: a non-finite
-        gradient makes them non-finite permanently."""
-        if self._params.vector.values.device.type != "cpu":
-            return True  # the check would make the script wait for the device
-        if self._parts is not None:
-            return is_finite(next(self._parts))
-        given = (parameter.grad for parameter in self._params.tensors)
-        return all(is_finite(gradient) for gradient in given if gradient is not None)
-
-
-def _copy_gradient(parameter, view):
-    """Makes the gradient of a parameter a part of a flat vector, `view`, which is zero if there is none."""
-    gradient = parameter.grad
-    if gradient is None:
-        view.zero_()
-        return
-    view.copy_(gradient.to_dense() if gradient.is_sparse else gradient)
-    parameter.grad = view
-
-
-def _zero(params, set_to_none):
-    for parameter in params.tensors:
-        if set_to_none:
-            parameter.grad = None
-        elif parameter.grad is not None:
-            if parameter.grad.requires_grad:  # from a second derivative
-                parameter.grad = parameter.grad.detach()
-            parameter.grad.zero_()
-
-
-def is_finite(values):
-    """True if all values of a tensor are finite. The sum of finite values may be infinite, so it is only a first
-    check."""
-    values = values.detach()
-    values = values._values() if values.is_sparse else values
-    return math.isfinite(float(values.sum())) or bool(values.isfinite().all())
 
 
 def named_tensors(module):
@@ -396,16 +292,6 @@ class WrappedTensors:
                 raise ConfigError(f"the optimizer has got a parameter of {parameter.numel()} values that the job does not train: "
                                   f"let it be a parameter of the module, and have requires_grad, {_BEFORE}")
 
-    def expect_in_place(self, tensors):
-        """Errors: ConfigError for a tensor of some `FlatTensors` that is no longer in their vector."""
-        begin = tensors.vector.values.data_ptr()
-        for name, tensor, (first, count) in zip(tensors.names, tensors.tensors, tensors.places):
-            if tensor.numel() != count:
-                raise ConfigError(f"{name} had {count} values when the optimizer was made, and has {tensor.numel()} now: let "
-                                  f"the module take its final shape, as in a first forward pass, {_BEFORE}")
-            if count and tensor.data_ptr() != begin + 4 * first:
-                _refuse_replaced(name)
-
     def _tensors_now(self):
         """Returns the tensors by name. It runs in every step, so it makes only one pass over the layers."""
         tensors = {}
@@ -448,6 +334,12 @@ class WrappedTensors:
                 raise ConfigError(f"the optimizer has lost a parameter of {parameter.numel()} values that it was wrapped "
                                   f"with: change its groups {_BEFORE}")
         self._groups = groups
+
+
+def expect_count(name, tensor, count):
+    if tensor.numel() != count:
+        raise ConfigError(f"{name} had {count} values when the optimizer was made, and has {tensor.numel()} now: let the module "
+                          f"take its final shape, as in a first forward pass, {_BEFORE}")
 
 
 def _same(now, then):

@@ -10,8 +10,9 @@ from syncopate_torch.core.arguments import shared_object
 from syncopate_torch.core.errors import ConfigError, NotFinite
 from syncopate_torch.core.torch_versions import ZERO_GRAD_SETS_TO_NONE
 from syncopate_torch.training.batch_norm import SynchronizedLayers
-from syncopate_torch.training.flat import (WrappedTensors, expect_apart, expect_same_to_train, frozen_tensors, is_finite,
+from syncopate_torch.training.flat import (WrappedTensors, expect_apart, expect_exchanged, expect_same_to_train, frozen_tensors,
                                            trained_tensors, untrained_tensors)
+from syncopate_torch.training.gradients import as_gradient, is_finite
 from syncopate_torch.training.replica import expect_parameters
 from syncopate_torch.training.torch_optimizers import StandIn, StepSettings, refuse_other_steps
 
@@ -44,7 +45,7 @@ class FurtherOptimizer(StandIn):
         named, untrained = trained_tensors(module), untrained_tensors(module)
         expect_parameters(optimizer, named)
         expect_apart(named + untrained)
-        _expect_floats(named)
+        expect_exchanged(named)
         if leading.holds([parameter for _, parameter in named]):
             raise ConfigError("this module has parameters that another optimizer of the job trains; give each optimizer a module "
                               "of its own, such as model.critic")
@@ -124,7 +125,7 @@ class FurtherOptimizer(StandIn):
         flags = bytes(parameter.grad is not None for parameter in self._parameters)
         parts, flags = self._mean([*gradients, *self._buffers], weight, flags)
         for parameter, part, flag in zip(self._parameters, parts, flags):
-            parameter.grad = _as_gradient(parameter, part) if flag else None
+            parameter.grad = as_gradient(parameter, part) if flag else None
         self._expect_finite(parts)
 
     def _has_finite_gradient(self, parameter):
@@ -270,25 +271,11 @@ def _dense(parameter):
     return parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad
 
 
-def _as_gradient(parameter, part):
-    """Stores a mean in the memory of the current gradient, if that is dense; else in a new tensor."""
-    gradient = parameter.grad
-    if gradient is not None and not gradient.is_sparse:
-        return gradient.detach().copy_(part)
-    return part.to(parameter.device, parameter.dtype).clone()
-
-
 def _expect_plain_means(options):
     given = sorted(_OF_ROUNDS & set(options))
     if given:
         raise ConfigError(f"option {given[0]} has no effect on a further optimizer of a job, which takes plain means: leave it out, or "
                           "give one optimizer the parameters of both modules")
-
-
-def _expect_floats(named):
-    for name, parameter in named:
-        if parameter.dtype != torch.float32:
-            raise ConfigError(f"{name} is of {parameter.dtype}, and a job trains parameters of float32: call module.float()")
 
 
 # Explicit, because the script may have changed torch's defaults.

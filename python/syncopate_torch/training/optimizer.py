@@ -27,7 +27,8 @@ class DistributedOptimizer(StandIn):
     defaults of the replaced one.
 
     The module starts with the parameters of worker 0. Until `finish`, its parameters and floating-point buffers are
-    views of flat vectors; gradients become views in `step`. A parameter that no worker's backward pass has used has no
+    views of flat vectors; gradients become views in `step`. Those of bfloat16 and float16 keep their memory, and workers
+    exchange their values in float32. A parameter that no worker's backward pass has used has no
     gradient and does not change. If only some workers used it, the mean counts the gradient of the others as zero. The
     learning rate is the optimizer's, and schedulers may change it at any time; if a parameter server takes the steps,
     the initial learning rate applies.

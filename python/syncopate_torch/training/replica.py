@@ -10,8 +10,10 @@ import weakref
 from syncopate_torch.core import library
 from syncopate_torch.core.errors import ConfigError
 from syncopate_torch.core.process import SIGNALS, exit_report, report_and_exit
-from syncopate_torch.training.flat import (FlatGradients, FlatTensors, OwnGradients, WrappedTensors, expect_apart,
-                                           trained_tensors, untrained_tensors)
+from syncopate_torch.training.converted import ConvertedGradients, ConvertedTensors, has_lower_precision
+from syncopate_torch.training.flat import (FlatTensors, WrappedTensors, expect_apart, expect_exchanged, trained_tensors,
+                                           untrained_tensors)
+from syncopate_torch.training.gradients import FlatGradients, OwnGradients
 from syncopate_torch.training.torch_optimizers import expect_whole_steps, refuse_other_steps
 
 
@@ -19,19 +21,20 @@ class Replica:
     """A module and its optimizer, used by the callbacks of the library.
 
     Parameters and float32 buffers of the module become views of flat vectors, and so do gradients if other workers get
-    them. The library runs callbacks during `called`, on the thread of that call, which raises an exception of a
-    callback.
+    them; of a module with bfloat16 or float16 the vectors hold converted values. The library runs callbacks during
+    `called`, on the thread of that call, which raises an exception of a callback.
 
     alone:  True if no other process gets the gradients.
     skips:  True if a non-finite gradient must change nothing.
     sums:   the `TorchSum` of option `aggregate` `torch`, or None.
-    Errors: ConfigError for a module without trained parameters, on several devices, or with trained parameters that are
-            not float32, and for an optimizer of other parameters.
+    Errors: ConfigError for a module without trained parameters, on several devices, or with trained parameters of another
+            type, and for an optimizer of other parameters.
     """
 
     def __init__(self, module, optimizer, on_round=None, alone=False, skips=False, sums=None):
         trained = trained_tensors(module)
         expect_parameters(optimizer, trained)
+        expect_exchanged(trained)
         untrained = untrained_tensors(module)
         expect_apart(trained + untrained)
         device = trained[0][1].device
@@ -39,15 +42,21 @@ class Replica:
         self.takes_step = False  # True during a step that the scheme takes
         refuse_other_steps(optimizer, self)
         self._wrapped = WrappedTensors(module, optimizer)
-        self.params = FlatTensors(trained, device)
-        self.grads = OwnGradients(self.params, looks_at_all=skips) if alone else FlatGradients(self.params, device)
-        self.buffers = FlatTensors(untrained if skips or not alone else [], device, may_resize=True)
+        untrained = untrained if skips or not alone else []
+        self.has_lower_precision = has_lower_precision(trained)
+        if self.has_lower_precision:
+            self.params, gradients = ConvertedTensors(trained, device), ConvertedGradients
+        else:
+            self.params, gradients = FlatTensors(trained, device), FlatGradients
+        looks_at_all = skips or self.has_lower_precision
+        self.grads = OwnGradients(self.params, looks_at_all) if alone else gradients(self.params, device)
+        self.buffers = (ConvertedTensors(untrained, device) if has_lower_precision(untrained) else
+                        FlatTensors(untrained, device, may_resize=True))
         self.is_alone = alone
         self.skips = skips
         self.sums = sums
-        self._vectors = {library.PARAMETERS: self.params.vector, library.BUFFERS: self.buffers.vector}
-        if not alone:  # otherwise they are never requested
-            self._vectors[library.GRADIENTS] = self.grads.vector
+        #: The library requests gradients only if the worker is not alone.
+        self._held = {library.PARAMETERS: self.params, library.BUFFERS: self.buffers, library.GRADIENTS: self.grads}
         self.is_abandoned = False  # the script has ended the job with an error
         self.tells = False  # reports errors of callbacks, when no call of the script can raise them
         self.training = None  # the handle of the C interface, while there is one
@@ -76,10 +85,11 @@ class Replica:
         own = library.Replica(size=ctypes.sizeof(library.Replica), parameter_count=len(self.params.vector.values),
                               buffer_count=len(self.buffers.vector.values), view=self._view_call, take_step=self._step_call)
         own.reason = ctypes.pointer(self._reason)
-        if self.is_alone or self.params.vector.values.device.type != "cpu":
-            own.store = self._store_call
-        else:
+        is_on_cpu = self.params.vector.values.device.type == "cpu"
+        if is_on_cpu and not self.is_alone:
             own.move = self._move_call
+        if not (own.move and self.params.are_views and self.buffers.are_views):
+            own.store = self._store_call
         if self.sums is not None:
             own.begin_sum, own.sum_members = self.sums.begin, self.sums.members
         if not self.is_alone:
@@ -186,8 +196,8 @@ class Replica:
         if self._is_released:
             return
         self._wrapped.expect_unchanged()
-        self._wrapped.expect_in_place(self.params)
-        self._wrapped.expect_in_place(self.buffers)
+        self.params.expect_in_place()
+        self.buffers.expect_in_place()
         self.grads.collect()
 
     def _callback(self, body, may_fail=True):
@@ -217,17 +227,13 @@ class Replica:
         self._reason.value = f"{type(error).__name__}: {error}".replace("\0", "").encode(errors="replace")
 
     def _view(self, which, values):
-        values[0] = self._vectors[which].address()
+        values[0] = self._held[which].address()
 
     def _store(self, which):
-        self._vectors[which].store()
+        self._held[which].store()
 
     def _move(self, which, address, memory):
-        if which == library.GRADIENTS:
-            self.grads.move(address, memory)
-        else:
-            self._vectors[which].move(address, memory)
-            (self.params if which == library.PARAMETERS else self.buffers).attach()
+        self._held[which].move(address, memory)
 
     def _use_gradients(self, flags):
         self.grads.use(ctypes.string_at(flags, len(self.params.tensors)))
@@ -287,6 +293,8 @@ class GradientHooks:
         if replica.grads.vector.values.device.type != "cpu":
             raise ConfigError(f"overlap on needs a module on the CPU, found {replica.grads.vector.values.device}; leave the "
                               "option out")
+        if replica.has_lower_precision:
+            raise ConfigError("overlap on needs a module of float32, found one with bfloat16 or float16; leave the option out")
         self._job, self._replica, self._training, self._batch_size = job, replica, training, batch_size
         self._expected = None
         self._passive = False  # True within no_sync
