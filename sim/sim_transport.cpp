@@ -75,22 +75,28 @@ class SimTransport::StartedReceive final : public Transfer, private Waiting {
   StartedReceive& operator=(const StartedReceive&) = delete;
 
   void wait(TimePoint deadline) override {
-    if (!receive_.completion.await(transport_.node_, *this, deadline)) {
-      if (receive_.from) {
-        throw PeerTimedOut(*receive_.from, "a message did not come before its deadline");
-      }
-      throw TimedOut("no message came before the deadline");
+    if (!ends_by(deadline)) {
+      throw_no_message(receive_.from);
     }
-    receive_.completion.check();
   }
 
-  Message take() { return std::move(receive_.message); }
+  std::optional<Message> take_by(TimePoint deadline) {
+    return ends_by(deadline) ? std::optional(std::move(receive_.message)) : std::nullopt;
+  }
 
  private:
   std::string describe() const override {
     const std::string sender =
         receive_.from ? fmt::format("node {}", receive_.from->value) : "anyone";
     return fmt::format("a message of {} under tag {}", sender, receive_.tag.value);
+  }
+
+  bool ends_by(TimePoint deadline) {
+    if (!receive_.completion.await(transport_.node_, *this, deadline)) {
+      return false;
+    }
+    receive_.completion.check();
+    return true;
   }
 
   SimTransport& transport_;
@@ -142,11 +148,10 @@ void SimTransport::post(NodeId to, Tag tag, std::vector<std::byte> payload) {
   }
 }
 
-Message SimTransport::receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) {
+std::optional<Message> SimTransport::try_receive(std::optional<NodeId> from, Tag tag,
+                                                 TimePoint deadline) {
   from ? check_peer(*from) : check();
-  StartedReceive started(*this, Receive{from, tag, std::nullopt});
-  started.wait(deadline);
-  return started.take();
+  return StartedReceive(*this, Receive{from, tag, std::nullopt}).take_by(deadline);
 }
 
 void SimTransport::give_up(NodeId peer) {

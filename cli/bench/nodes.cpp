@@ -91,13 +91,12 @@ std::string absent(std::uint32_t nodes, const std::vector<Entry>& present) {
 
 Entry next_of(Transport& transport, std::uint32_t nodes, const std::vector<Entry>& present,
               TimePoint deadline) {
-  try {
-    const auto heard = transport.receive(std::nullopt, tags::to_coordinator, deadline);
-    return unpacked(heard.payload).at(0);
-  } catch (const TimedOut&) {
+  const auto heard = transport.try_receive(std::nullopt, tags::to_coordinator, deadline);
+  if (!heard) {
     throw TimedOut(fmt::format("{} of {} ranks have joined; waiting for {}", present.size(), nodes,
                                absent(nodes, present)));
   }
+  return unpacked(heard->payload).at(0);
 }
 
 /// Node 0 collects the entries of all nodes and sends them to all. The transport numbers nodes in

@@ -125,20 +125,23 @@ States states_from(World& world, MemberLink& link, const Member& worker, Duratio
   TimePoint due = begun + limit / 2;
   while (!is_lost(link, worker.rank)) {
     on_loss();
+    std::optional<Message> message;
     try {
-      const Message message =
-          world.transport().receive(worker.node, tags::worker_states, world.now() + poll_every);
-      return in_checkpoint(worker.rank, decode_states(message.payload));
-    } catch (const TimedOut&) {
-      link.check();
-      if (world.now() >= due) {
-        due = link.report_wait(wait_for(worker, world.now() - begun, limit)) + world.now();
-      }
+      message =
+          world.transport().try_receive(worker.node, tags::worker_states, world.now() + poll_every);
     } catch (const PeerLost&) {
       if (world.now() - begun >= limit) {
         throw;
       }
       world.sleep_for(poll_every);  // until the coordinator has decided about the worker
+      continue;
+    }
+    if (message) {
+      return in_checkpoint(worker.rank, decode_states(message->payload));
+    }
+    link.check();
+    if (world.now() >= due) {
+      due = link.report_wait(wait_for(worker, world.now() - begun, limit)) + world.now();
     }
   }
   return {};

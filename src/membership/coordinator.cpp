@@ -87,15 +87,12 @@ TimePoint Coordinator::end_of_pause() const {
 bool Coordinator::handle_event(TimePoint until) {
   Decisions decisions;
   try {
-    const Message message = world_.transport().receive(std::nullopt, tags::to_coordinator, until);
+    const auto message = world_.transport().try_receive(std::nullopt, tags::to_coordinator, until);
     membership_.begin_turn(world_.now());
-    decisions = decode_and_handle(message);
-  } catch (const TimedOut&) {
-    if (world_.now() < until) {
-      throw;  // the error that ended this node, which may be of this class, too
+    if (!message) {
+      return false;
     }
-    membership_.begin_turn(world_.now());
-    return false;
+    decisions = decode_and_handle(*message);
   } catch (const PeerLost& loss) {
     membership_.begin_turn(world_.now());
     decisions = lose(loss.peer());

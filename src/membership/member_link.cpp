@@ -228,26 +228,26 @@ bool MemberLink::wait_standing_by(Event& event, TimePoint deadline) {
   }
 }
 
-template <class Attempt>
-auto MemberLink::until_received(const Attempt& attempt) {
+Message MemberLink::receive_standing_by(NodeId from, Tag tag) {
   for (;;) {
     stands_by();
-    try {
-      return attempt(world_.now() + stand_by_every);
-    } catch (const TimedOut&) {
-      check();
+    if (auto message = world_.transport().try_receive(from, tag, world_.now() + stand_by_every)) {
+      return std::move(*message);
     }
+    check();
   }
-}
-
-Message MemberLink::receive_standing_by(NodeId from, Tag tag) {
-  return until_received(
-      [&](TimePoint until) { return world_.transport().receive(from, tag, until); });
 }
 
 void MemberLink::receive_standing_by(NodeId from, Tag tag, std::span<std::byte> into) {
   const auto receive = world_.transport().start_receive(from, tag, into);
-  until_received([&](TimePoint until) { return receive->wait(until); });
+  for (;;) {
+    stands_by();
+    try {
+      return receive->wait(world_.now() + stand_by_every);
+    } catch (const TimedOut&) {
+      check();
+    }
+  }
 }
 
 void MemberLink::report(const wire::Evaluation& evaluation) {

@@ -180,8 +180,6 @@ class MemberLink : public ControlLink, public FailureListener, public WaitArbite
   void expect_end();
   void end_tasks();
   bool wait_standing_by(Event& event, TimePoint deadline);
-  template <class Attempt>
-  auto until_received(const Attempt& attempt);
   /// Blocks until `ready`, which is called under the mutex.
   void wait_until(const std::function<bool()>& ready) EXCLUDES(mutex_);
 

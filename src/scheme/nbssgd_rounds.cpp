@@ -127,26 +127,21 @@ bool is_member(const Group& group, NodeId node) {
 }  // namespace
 
 /// Returns the next signal, or nothing if none arrives by the deadline. Drops signals of nodes that
-/// are not workers of the job. Errors: the error that ended the job; it may have one of the types
-/// that are caught here.
+/// are not workers of the job. Errors: the error that ended the job, which may be a PeerLost, too.
 std::optional<Message> RoundSignals::next(TimePoint deadline) {
   try {
-    for (;;) {
-      Message message = group_.transport().receive(std::nullopt, tags::round_ends, deadline);
-      if (is_member(group_, message.from)) {
+    while (auto message =
+               group_.transport().try_receive(std::nullopt, tags::round_ends, deadline)) {
+      if (is_member(group_, message->from)) {
         return message;
       }
       if (!std::exchange(warned_, true)) {
         log::warn(
             "node {}, which is no worker of this job, sent a signal; such signals are dropped",
-            message.from.value);
+            message->from.value);
       }
     }
-  } catch (const TimedOut&) {
-    if (group_.world().now() < deadline) {
-      throw;
-    }
-    return std::nullopt;  // no signal has arrived
+    return std::nullopt;
   } catch (const PeerLost&) {
     group_.world().sleep_until(group_.world().now());  // throws once the job has ended
     return std::nullopt;  // the next collective with that peer reports the failure

@@ -64,12 +64,13 @@ ParameterServer::ShardRequests ParameterServer::serve(TimePoint deadline) {
 /// Receives every request that has arrived, so that the length of the queue is known.
 void ParameterServer::receive_requests(TimePoint deadline) {
   try {
-    for (;;) {
+    const auto next = [&] {
       const TimePoint until = requests_.empty() ? deadline : world_.now();
-      requests_.push_back(world_.transport().receive(std::nullopt, tags::server_request, until));
+      return world_.transport().try_receive(std::nullopt, tags::server_request, until);
+    };
+    while (auto request = next()) {
+      requests_.push_back(std::move(*request));
     }
-  } catch (const TimedOut&) {
-    return;  // there is no more
   } catch (const PeerLost& loss) {
     lost(loss);
   }

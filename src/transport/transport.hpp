@@ -7,8 +7,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/errors.hpp"
 #include "base/ids.hpp"
 #include "base/time.hpp"
 
@@ -54,6 +56,14 @@ struct Traffic {
   std::uint64_t bytes_zero_copy = 0;  ///< read by others in shared memory, without a message
 };
 
+/// Throws the error of a receive to which no message has come before its deadline.
+[[noreturn]] inline void throw_no_message(std::optional<NodeId> from) {
+  if (from) {
+    throw PeerTimedOut(*from, "a message did not come before its deadline");
+  }
+  throw TimedOut("no message came before the deadline");
+}
+
 /// Tagged messages between the numbered nodes of one job.
 ///
 /// Order:   messages of one sender under one tag are received in the order in which they were sent;
@@ -92,9 +102,20 @@ class Transport {
   /// later wait for that peer reports the loss).
   virtual void post(NodeId to, Tag tag, std::vector<std::byte> payload) = 0;
 
-  /// The next message under `tag` from `from`, or from any node when `from` is empty.
-  /// Errors: TimedOut, PeerLost, or the error given to `cancel`.
-  virtual Message receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) = 0;
+  /// The next message under `tag` from `from`, or from any node when `from` is empty. Nothing if
+  /// none has come by `deadline`.
+  /// Errors: PeerLost, or the error given to `cancel`.
+  virtual std::optional<Message> try_receive(std::optional<NodeId> from, Tag tag,
+                                             TimePoint deadline) = 0;
+
+  /// As `try_receive`. Errors: TimedOut at the deadline, and PeerTimedOut if `from` is given.
+  Message receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) {
+    auto message = try_receive(from, tag, deadline);
+    if (!message) {
+      throw_no_message(from);
+    }
+    return std::move(*message);
+  }
 
   /// Gives up a peer that may hang: cuts the stream to it, so that each of the two nodes is lost to
   /// the other. Messages from the peer that no receive has taken may be lost, too.

@@ -58,7 +58,7 @@ TEST_F(MailboxOfOneNode, APeerWithTooMuchUnclaimedIsHeldBackUntilItIsTaken) {
   EXPECT_TRUE(mailbox.may_read(one));
   overfill(one);
   EXPECT_TRUE(mailbox.may_read(two)) << "others are not held back with it";
-  EXPECT_EQ(mailbox.receive(one, other, far_away()).payload, pattern(2000, 1));
+  EXPECT_EQ(mailbox.try_receive(one, other, far_away())->payload, pattern(2000, 1));
   EXPECT_THAT(resumed, testing::ElementsAre(one));
   EXPECT_TRUE(mailbox.may_read(one));
 }
@@ -88,7 +88,7 @@ TEST_F(MailboxOfOneNode, AReceiveFromAnyoneLetsEverybodyGoOn) {
   overfill(one);
   overfill(two);
   std::thread receiver(
-      [&] { EXPECT_EQ(mailbox.receive(std::nullopt, data, far_away()).from, two); });
+      [&] { EXPECT_EQ(mailbox.try_receive(std::nullopt, data, far_away())->from, two); });
   any_resumed.get_future().wait();
   arrive(two, data, {});
   receiver.join();
@@ -113,7 +113,7 @@ TEST_F(MailboxOfOneNode, AReceiveThatBeginsWhileItsMessageArrivesTakesThatMessag
   arrive(one, data, pattern(4, 2));
   receive->wait(far_away());
   EXPECT_EQ(into, pattern(4, 1));
-  EXPECT_EQ(mailbox.receive(one, data, far_away()).payload, pattern(4, 2));
+  EXPECT_EQ(mailbox.try_receive(one, data, far_away())->payload, pattern(4, 2));
 }
 
 TEST_F(MailboxOfOneNode, APostedReceiveIsWrittenToInPlace) {
@@ -174,7 +174,7 @@ TEST_F(MailboxOfOneNode, APieceMayEndTheMessage) {
     std::copy_n(sent.begin() + static_cast<std::ptrdiff_t>(arrival.have), count, room.begin());
     mailbox.give_back(arrival, count);
   }
-  EXPECT_EQ(mailbox.receive(one, data, far_away()).payload, sent);
+  EXPECT_EQ(mailbox.try_receive(one, data, far_away())->payload, sent);
 }
 
 TEST_F(MailboxOfOneNode, MessagesOfALostPeerStayUntilItIsForgotten) {
@@ -183,10 +183,10 @@ TEST_F(MailboxOfOneNode, MessagesOfALostPeerStayUntilItIsForgotten) {
     arrive(peer, other, pattern(4, 2));
   }
   mailbox.lose(one, std::make_exception_ptr(PeerLost(one, "gone")));
-  EXPECT_EQ(mailbox.receive(one, data, far_away()).payload, pattern(4, 1));
+  EXPECT_EQ(mailbox.try_receive(one, data, far_away())->payload, pattern(4, 1));
   mailbox.forget(one);
-  EXPECT_THROW(mailbox.receive(one, other, far_away()), PeerLost);
-  EXPECT_EQ(mailbox.receive(two, other, far_away()).payload, pattern(4, 2));
+  EXPECT_THROW(mailbox.try_receive(one, other, far_away()), PeerLost);
+  EXPECT_EQ(mailbox.try_receive(two, other, far_away())->payload, pattern(4, 2));
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST_P(TcpFrameReader, FindsTheMessagesWhereverTheStreamIsCut) {
     EXPECT_TRUE(buffers[number] == sent[number]) << "message " << number;
   }
   for (std::size_t number = count / 2; number < count; ++number) {
-    EXPECT_TRUE(mailbox.receive(peer, data, far_away()).payload == sent[number])
+    EXPECT_TRUE(mailbox.try_receive(peer, data, far_away())->payload == sent[number])
         << "message " << number;
   }
 }
@@ -90,7 +90,7 @@ TEST_P(TcpFrameReader, DamagedHeadersEndTheStream) {
   damaged.at(fixed[random.below(12)]) ^= static_cast<std::byte>(1 + random.below(255));
   append(stream, damaged);
   EXPECT_THROW(feed(reader, stream, [&] { return 1 + random.below(40); }), ProtocolError);
-  EXPECT_EQ(mailbox.receive(peer, data, far_away()).payload, pattern(3, 1));
+  EXPECT_EQ(mailbox.try_receive(peer, data, far_away())->payload, pattern(3, 1));
 }
 
 struct TcpFrameLimits : testing::Test {
@@ -127,7 +127,7 @@ TEST_F(TcpFrameLimits, MessagesUnderUnknownTagsAreDroppedAndOthersComeThrough) {
     EXPECT_TRUE(mailbox.may_read(peer)) << "nothing is kept under tag " << unknown.value;
   }
   read(data, pattern(10, 2));
-  EXPECT_EQ(mailbox.receive(peer, data, far_away()).payload, pattern(10, 2));
+  EXPECT_EQ(mailbox.try_receive(peer, data, far_away())->payload, pattern(10, 2));
   EXPECT_EQ(log.text(), "dropped a message of node 1 under tag 0, which this node does not take\n");
 }
 

@@ -125,12 +125,10 @@ void CallCheck::take_reports() {
   for (std::uint32_t step = 1; step < group_.size(); ++step) {
     const Rank from = group_.neighbour(step);
     try {
-      for (;;) {
-        const Message message =
-            group_.transport().receive(group_.node(from), tag_, group_.world().now());
-        reports_.push_back(report_in(message.payload, from));
+      while (const auto message =
+                 group_.transport().try_receive(group_.node(from), tag_, group_.world().now())) {
+        reports_.push_back(report_in(message->payload, from));
       }
-    } catch (const TimedOut&) {  // there is no more
     } catch (const PeerLost&) {  // the wait that needs this member throws the same
     }
   }

@@ -46,14 +46,9 @@ class LauncherLink {
   /// Errors: the error that has ended the job.
   void run() {
     while (!over_) {
-      const TimePoint until = world_.now() + report_every;
-      try {
-        take(wire::decode_from_coordinator(
-            world_.transport().receive(coordinator, tags::from_coordinator, until).payload));
-      } catch (const TimedOut&) {
-        if (world_.now() < until) {
-          throw;  // the error that ended this node
-        }
+      if (const auto message = world_.transport().try_receive(coordinator, tags::from_coordinator,
+                                                              world_.now() + report_every)) {
+        take(wire::decode_from_coordinator(message->payload));
       }
       report();
     }

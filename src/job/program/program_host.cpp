@@ -138,10 +138,9 @@ void ProgramHost::take_events() {
   const TimePoint until = world_.now() + glance;
   liveness_.forgive(absence_.turn(world_.now()), world_.now());
   try {
-    handle(world_.transport().receive(std::nullopt, tags::to_coordinator, until));
-  } catch (const TimedOut&) {
-    if (world_.now() < until) {
-      throw;  // the error that ended this node
+    if (const auto message =
+            world_.transport().try_receive(std::nullopt, tags::to_coordinator, until)) {
+      handle(*message);
     }
   } catch (const PeerLost& loss) {
     lost(loss.peer());

@@ -27,13 +27,6 @@ std::exception_ptr wrong_size(NodeId from, Tag tag, std::size_t expected, std::s
       expected, found));
 }
 
-[[noreturn]] void throw_timed_out(const Waiter& waiter) {
-  if (waiter.from) {
-    throw PeerTimedOut(*waiter.from, "a message did not come before its deadline");
-  }
-  throw TimedOut("no message came before the deadline");
-}
-
 /// The memory for a message may be this many times as large as the bytes that have arrived. So a
 /// sender that announces much and sends little takes little memory, and a byte is rarely copied.
 constexpr std::size_t growth = 4;
@@ -102,13 +95,14 @@ std::unique_ptr<Transfer> Mailbox::start_receive(NodeId from, Tag tag, std::span
   return std::make_unique<Receiving>(*this, std::move(waiter));
 }
 
-Message Mailbox::receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) {
+std::optional<Message> Mailbox::try_receive(std::optional<NodeId> from, Tag tag,
+                                            TimePoint deadline) {
   MutexLock lock(mutex_);
   if (cancelled_) {
     std::rethrow_exception(cancelled_);
   }
   if (auto message = take(from, tag)) {
-    return std::move(*message);
+    return message;
   }
   if (const auto reason = reason_not_to_wait(from)) {
     std::rethrow_exception(reason);
@@ -119,7 +113,7 @@ Message Mailbox::receive(std::optional<NodeId> from, Tag tag, TimePoint deadline
   line_up(waiter);
   if (!wait_for_release(*waiter, lock, deadline)) {
     finish(*waiter);
-    throw_timed_out(*waiter);
+    return std::nullopt;
   }
   if (waiter->error) {
     std::rethrow_exception(waiter->error);
@@ -130,7 +124,7 @@ Message Mailbox::receive(std::optional<NodeId> from, Tag tag, TimePoint deadline
 void Mailbox::await(Waiter& waiter, TimePoint deadline) {
   MutexLock lock(mutex_);
   if (!wait_for_release(waiter, lock, deadline)) {
-    throw_timed_out(waiter);
+    throw_no_message(waiter.from);
   }
   if (waiter.error) {
     std::rethrow_exception(waiter.error);

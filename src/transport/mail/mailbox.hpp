@@ -70,8 +70,8 @@ struct Arrival {
 /// straight into that buffer; otherwise it goes into memory of the mailbox, and to its receiver
 /// when it is complete.
 ///
-/// Threads:   any thread calls `receive`, `start_receive` and `cancel`; the engine calls the other
-///            members, one at a time.
+/// Threads:   any thread calls `try_receive`, `start_receive` and `cancel`; the engine calls the
+///            other members, one at a time.
 /// Invariant: the mailbox keeps no message that a waiting receive could take.
 class Mailbox {
  public:
@@ -81,7 +81,7 @@ class Mailbox {
           ProgressFunction progress = {});
 
   std::unique_ptr<Transfer> start_receive(NodeId from, Tag tag, std::span<std::byte> into);
-  Message receive(std::optional<NodeId> from, Tag tag, TimePoint deadline);
+  std::optional<Message> try_receive(std::optional<NodeId> from, Tag tag, TimePoint deadline);
 
   /// Ends all receives, now and later, with `why`, and drops all messages, now and later.
   void cancel(const std::exception_ptr& why);

@@ -139,13 +139,13 @@ std::unique_ptr<Transfer> Node::start_receive(NodeId from, Tag tag, std::span<st
   return receiving;
 }
 
-Message Node::receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) {
+std::optional<Message> Node::try_receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) {
   if (from) {
     const auto lock = engine_.acquire_lock();
     peers_.find(*from);
   }
   engine_.wake();
-  return mailbox_.receive(from, tag, deadline);
+  return mailbox_.try_receive(from, tag, deadline);
 }
 
 void Node::give_up(NodeId peer) {

@@ -60,11 +60,11 @@ void Node::post(NodeId to, Tag tag, std::vector<std::byte> payload) {
   connections_.find(to).outbox.post(tag, std::move(payload));
 }
 
-Message Node::receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) {
+std::optional<Message> Node::try_receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) {
   if (from) {
     connections_.find(*from);
   }
-  return mailbox_.receive(from, tag, deadline);
+  return mailbox_.try_receive(from, tag, deadline);
 }
 
 Traffic Node::traffic() const {

@@ -39,7 +39,8 @@ class Node final : public TcpTransport {
                                        std::span<const std::byte> payload) override;
   std::unique_ptr<Transfer> start_receive(NodeId from, Tag tag, std::span<std::byte> into) override;
   void post(NodeId to, Tag tag, std::vector<std::byte> payload) override;
-  Message receive(std::optional<NodeId> from, Tag tag, TimePoint deadline) override;
+  std::optional<Message> try_receive(std::optional<NodeId> from, Tag tag,
+                                     TimePoint deadline) override;
   void give_up(NodeId peer) override { connections_.give_up(peer); }
   void cancel(std::exception_ptr why) noexcept override;
   void close(TimePoint deadline) noexcept override;

@@ -70,6 +70,8 @@ TEST_P(TransportContract, AReceiveTimesOutAndMayBeTriedAgain) {
         EXPECT_GE(world.now(), deadline);
         EXPECT_THROW(world.transport().receive(std::nullopt, data, shortly(world)), TimedOut);
         EXPECT_THROW(world.transport().receive(node_zero, data, world.now()), TimedOut);
+        EXPECT_FALSE(world.transport().try_receive(node_zero, data, world.now()));
+        EXPECT_FALSE(world.transport().try_receive(std::nullopt, data, shortly(world)));
         post_text(world, node_zero, control, "now");
         EXPECT_EQ(receive_text(world, node_zero, data), "late");
       });
@@ -347,6 +349,19 @@ TEST_P(TransportContract, CancelEndsWhatIsUnderWayWithItsFirstReason) {
         EXPECT_THROW(one->join(), Cancelled);
         EXPECT_THROW(any->join(), Cancelled);
       });
+}
+
+TEST_P(TransportContract, CancelByATimedOutIsNoMissedDeadline) {
+  run_pair([](World& world) { receive_text(world, node_one, control); },
+           [](World& world) {
+             Transport& transport = world.transport();
+             post_text(world, node_zero, control, "over");
+             const auto waiting = world.spawn(
+                 "from any", [&] { transport.try_receive(std::nullopt, control, no_deadline); });
+             transport.cancel(std::make_exception_ptr(TimedOut("the job has ended")));
+             EXPECT_THROW(waiting->join(), TimedOut);
+             EXPECT_THROW(transport.try_receive(node_zero, data, world.now()), TimedOut);
+           });
 }
 
 TEST_P(TransportContract, CancelEndsASend) {
