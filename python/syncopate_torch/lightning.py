@@ -27,7 +27,7 @@ from syncopate_torch.training.replica import scheme_of
 from syncopate_torch.training.torch_optimizers import expect_whole_steps
 
 
-_PRECISIONS = ("32-true", "bf16-mixed")
+_PRECISIONS = ("32-true", "bf16-mixed", "bf16-true")
 # Hooks that run in each step of a worker: values that they log are the worker's own.
 _HOOKS_OF_STEPS = {"on_train_batch_start", "on_before_zero_grad", "on_before_backward", "on_after_backward",
                    "on_before_optimizer_step", "on_train_batch_end", "on_validation_batch_start", "on_validation_batch_end",
@@ -139,7 +139,7 @@ class SyncopateStrategy(ParallelStrategy):
         precision = str(self.precision_plugin.precision)
         if precision not in _PRECISIONS:
             raise ConfigError(f"Trainer(precision=\"{precision}\") is not supported by SyncopateStrategy; choose "
-                              f"{' or '.join(_PRECISIONS)}")
+                              f"{', '.join(_PRECISIONS)}")
 
     def _expect_one_training(self, trainer):
         for each in trainer.callbacks:

@@ -354,10 +354,10 @@ def logs_in_each_step():
     calls.say(rank=training.global_rank, folders=sorted(model.folders))
 
 
-def mixed():
-    training, model = trainer("ssgd", precision="bf16-mixed"), Points()
+def precise(precision):
+    training, model = trainer("ssgd", precision=precision), Points()
     training.fit(model, DataLoader(dataset(), batch_size=scripts.SAMPLES // 2))
-    say(training, model)
+    say(training, model, types=sorted({str(parameter.dtype) for parameter in model.parameters()}))
 
 
 def raises(rank):

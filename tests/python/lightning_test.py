@@ -44,7 +44,8 @@ if TORCH >= (2, 0):
     @needs("lightning")
     class Training(LightningTest):
         calls = [("whole_batch",), ("whole_batch", "ssgd", "script"), ("clipped",), ("clipped_by_itself",), ("accumulated",),
-                 ("parts_of_epochs",), ("overfits",), ("logs_in_each_step",), ("mixed",)]
+                 ("parts_of_epochs",), ("overfits",), ("logs_in_each_step",),
+                 ("precise", "bf16-mixed"), ("precise", "bf16-true")]
 
         def test_training_is_that_of_one_process(self):
             said = self.said("whole_batch")
@@ -130,11 +131,15 @@ if TORCH >= (2, 0):
             for facts in self.said("logs_in_each_step"):
                 self.assertEqual(facts["folders"], ["logs of 0/lightning_logs/version_0"])
 
-        def test_mixed_precision(self):
-            for facts in self.said("mixed"):
-                for found, right in zip(facts["parameters"], reference()):
-                    self.assertAlmostEqual(found, right, delta=0.05)
-                self.assertNotEqual(facts["parameters"], reference())
+        def test_lower_precision(self):
+            for precision, of_parameters in (("bf16-mixed", "float32"), ("bf16-true", "bfloat16")):
+                with self.subTest(precision):
+                    said = self.said("precise", precision)
+                    self.assertEqual(said[0]["parameters"], said[1]["parameters"])
+                    for found, right in zip(said[0]["parameters"], reference()):
+                        self.assertAlmostEqual(found, right, delta=0.05)
+                    self.assertNotEqual(said[0]["parameters"], reference())
+                    self.assertEqual(said[0]["types"], [f"torch.{of_parameters}"])
 
     @needs("lightning")
     class Epochs(LightningTest):
@@ -227,7 +232,7 @@ if TORCH >= (2, 0):
                                   ("LBFGS", "choose another optimizer"),
                                   ("two optimizers", "one optimizer of configure_optimizers, found 2"),
                                   ("no optimizer", "one optimizer of configure_optimizers, found 0"),
-                                  ("precision", "32-true or bf16-mixed"),
+                                  ("precision", "32-true, bf16-mixed, bf16-true"),
                                   ("sampler", "found a loader with sampler SubsetRandomSampler"),
                                   ("weight", "a whole number of samples"),
                                   ("several loaders", "one training loader, found several; join datasets by"),
