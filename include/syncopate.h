@@ -353,8 +353,8 @@ SYNCOPATE_API void syncopate_sum_end(syncopate_sum *sum, const char *error);
 /* The program's own model and optimizer, which the scheme trains.
  *
  * Callbacks run while the program is inside syncopate_training_start, `_begin_pass`, `_step`, `_take_replica`, `_finish`
- * or `_close`, on the thread of that call. They may call only syncopate_memory_release. A callback that can fail
- * returns NULL, or the reason of its failure, which stays valid until the next callback; training then ends with that
+ * or `_close`, on the thread of that call. They may call only syncopate_memory_release and syncopate_training_samples. A callback that
+ * can fail returns NULL, or the reason of its failure, which stays valid until the next callback; training then ends with that
  * message. */
 typedef struct syncopate_replica {
   size_t size;
@@ -456,6 +456,10 @@ SYNCOPATE_API int syncopate_training_shares_gradients(const syncopate_training *
 SYNCOPATE_API int syncopate_training_overlaps(const syncopate_training *training);
 /* Samples in a usual step. */
 SYNCOPATE_API uint32_t syncopate_training_batch_size(const syncopate_training *training);
+/* Samples of all workers on which the parameters have been trained, as known to this worker; during `take_step`, those
+ * before that step. A rate that follows it is the same on all workers that share gradients, even if a worker takes the
+ * steps of several rounds at once, as under nbssgd. */
+SYNCOPATE_API uint64_t syncopate_training_samples(const syncopate_training *training);
 /* Samples that the scheme wants in the next step; those of a usual step, unless it follows the speeds of the devices
  * (syncopate_share_open_by_speed). For a program that reads data of its own. */
 SYNCOPATE_API uint32_t syncopate_training_next_samples(const syncopate_training *training);

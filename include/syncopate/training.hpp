@@ -118,6 +118,10 @@ class Training {
     }
   }
 
+  /// Samples of all workers on which the parameters have been trained, as known to this worker;
+  /// during `Replica::take_step`, those before that step. 0 with a scheme of the program.
+  std::uint64_t samples() const { return own_ ? 0 : syncopate_training_samples(training_); }
+
   /// Samples that the scheme wants in the next step; those of a usual step, unless it follows the
   /// speeds of the devices (`Job::share_by_speed`). For a program that reads data of its own.
   std::uint32_t next_samples() const {

@@ -359,6 +359,7 @@ void Nbssgd::step(Replica& replica, const NbssgdRound& round) {
   const std::span<const float> mean = round.gradient.all();
   std::copy(mean.begin(), mean.end(), replica.view(ReplicaVector::grads).begin());
   replica.store(ReplicaVector::grads);
+  replica.trained_on(samples_);
   replica.set_learning_rate(options_.learning_rate(samples_));
   replica.use_gradients(round.sync_round.gradients);
   replica.local_step();

@@ -36,6 +36,8 @@ class ProgramReplica : public Replica {
 
   void initialise(std::uint64_t seed) final;
   void set_learning_rate(double rate) final;
+  void trained_on(std::uint64_t samples) final { samples_ = samples; }
+  std::uint64_t samples() const { return samples_; }
   void local_step() final;
 
   /// Errors of these: InternalError, since the program computes, and its job has no evaluator.
@@ -54,6 +56,7 @@ class ProgramReplica : public Replica {
   bool overlaps_ = false;
   double base_rate_ = 0;
   double rate_factor_ = 1;
+  std::uint64_t samples_ = 0;  ///< of all workers, on which the parameters have been trained
   StepSettings settings_;
   GradientSet gradients_;  ///< of the program's last step
   /// Those that the program's optimizer sees; empty where the program may have changed them.

@@ -318,6 +318,7 @@ Duration WorkerSession::since_begun() const {
 
 Outcome WorkerSession::synchronize(const PassResult& pass, const StepRequests& requests) {
   life_.pass_ends();
+  replica_.trained_on(progress_.samples);
   const Outcome outcome =
       scheme_->after_backward(replica_, {.samples = pass.samples,
                                          .loss_sum = pass.loss_sum,
@@ -426,6 +427,7 @@ void WorkerSession::act_on(const SyncRound& sync_round) {
   done_ = sync_round.agreed.stop;
   place_is_agreed_ |= place_ && sync_round.agreed.place == place_;
   elsewhere_ = sync_round.elsewhere;
+  replica_.trained_on(progress_.samples);
   report_.progress(progress_, epoch());
   if (const auto* const traffic = offered<ReportsTraffic>(*scheme_)) {
     report_.aggregate(traffic->aggregate());

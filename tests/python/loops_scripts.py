@@ -67,6 +67,32 @@ def followed():
     say(rank=job.rank, rate=sgd.param_groups[0]["lr"], aligned=aligned, parameters=parameters_of(network))
 
 
+def rates_under_nbssgd(way):
+    """Worker 0 takes eight times as many steps as worker 1, which so takes those of several rounds at once. The learning rate
+    falls by the samples of the job, in each step of the own loop, or where both workers are at the same place."""
+    job = syncopate.init("nbssgd")
+    points, labels, network = problem()
+    sgd = torch.optim.SGD(network.parameters(), lr=0.5, momentum=0.5)
+    optimizer = job.DistributedOptimizer(sgd, network, batch_size=8)
+    schedule = StepLR(sgd, step_size=1, gamma=0.9)
+    if way == "by samples":
+        job.scheduler(schedule, optimizer, every=24)
+    try:
+        for _ in range(3):
+            for _ in range(16 if job.rank == 0 else 2):
+                take_step(optimizer, network, points[8 * job.rank:], labels[8 * job.rank:])
+                if way == "by steps":
+                    schedule.step()
+            optimizer.align()
+            if way == "aligned":
+                schedule.step()
+        optimizer.finish()
+    except syncopate.ConfigError as error:
+        say(rank=job.rank, refused=str(error))
+        return
+    say(rank=job.rank, rate=sgd.param_groups[0]["lr"], steps=optimizer.steps_taken, parameters=parameters_of(network))
+
+
 def take_step(optimizer, network, points, labels):
     """Takes a step with the first eight samples."""
     optimizer.zero_grad()

@@ -234,6 +234,30 @@ class Modules(ScriptTest):
             self.assertEqual((rule["optimizer"], rule["weight-decay"], reason), ("adamw", 0.1, None))
 
 
+class RatesUnderNbssgd(ScriptTest):
+    def trained(self, way):
+        """Runs workers on emulated devices, one eight times as fast as the other: they do not wait for sums, even if they have
+        no core to spare."""
+        cluster = pathlib.Path(self.folder) / "cluster.toml"
+        cluster.write_text('name = "pair"\n' + "".join(f'[[devices]]\nname = "{name}"\nseconds_per_batch = {seconds}\n'
+                                   for name, seconds in (("fast", 0.004), ("slow", 0.032))), encoding="utf-8")
+        return self.start([SYNCOPATE, "run", "--cluster", cluster, "--run-dir", f"run {way}", "--", *self.python, SCRIPTS,
+                           "rates_under_nbssgd", way])
+
+    def test_each_round_has_the_rate_of_its_samples(self):
+        for way, rate in (("by samples", 0.5 * 0.9 ** (3 * 18 * 8 // 24)), ("aligned", 0.5 * 0.9 ** 3)):
+            with self.subTest(way):
+                first, second = self.facts(self.trained(way))
+                self.assertEqual(first["parameters"], second["parameters"])
+                for facts in (first, second):
+                    self.assertAlmostEqual(facts["rate"], rate)
+
+    def test_a_rate_that_follows_the_own_steps_is_refused(self):
+        for facts in self.facts(self.trained("by steps")):
+            self.assertIn("changes learning rates or groups between two steps, and under nbssgd workers take different numbers of steps",
+                          facts["refused"])
+
+
 class Leaving(Launched):
     def ranks(self, *arguments):
         """Runs two ranks that find each other by the variables of torch.distributed; returns their results."""

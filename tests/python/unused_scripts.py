@@ -79,11 +79,13 @@ def trains(scheme, name, use, *options):
     say(rank=job.rank, parameters=parameters_of(module), never=parameters_of(module.never), given_up=given_up)
 
 
-def unfreezing_steps(module, optimizer, ranks, step_of):
-    """Trains only the heads in the first steps, and then also the base, in a parameter group of its own."""
+def unfreezing_steps(module, optimizer, ranks, step_of, align=lambda: None):
+    """Trains only the heads in the first steps, and then also the base, in a parameter group of its own. `align` is called
+    between them."""
     module.base.requires_grad_(False)
     for step in range(STEPS):
         if step == STEPS // 2:
+            align()
             module.base.requires_grad_(True)
             optimizer.add_param_group({"params": module.base.parameters(), "lr": 0.03})
         optimizer.zero_grad(set_to_none=True)
@@ -100,7 +102,7 @@ def unfreezes(scheme, *options):
     heads = torch.optim.SGD(module.heads.parameters(), lr=0.1, momentum=0.9)
     optimizer = job.DistributedOptimizer(heads, module, batch_size=8)
     first = parameters_of(module.base)
-    unfreezing_steps(module, optimizer, [job.rank], lambda count: optimizer.step(weight=count))
+    unfreezing_steps(module, optimizer, [job.rank], lambda count: optimizer.step(weight=count), optimizer.align)
     optimizer.finish()
     say(rank=job.rank, parameters=parameters_of(module), has_moved=parameters_of(module.base) != first)
 

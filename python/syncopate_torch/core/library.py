@@ -154,6 +154,7 @@ _SIGNATURES = {
     "training_shares_gradients": (c_int, [c_void_p]),
     "training_overlaps": (c_int, [c_void_p]),
     "training_batch_size": (c_uint32, [c_void_p]),
+    "training_samples": (c_uint64, [c_void_p]),
     "training_begin_pass": (None, [c_void_p, c_uint32]),
     "training_gradients_ready": (None, [c_void_p, c_uint64, c_uint64]),
     "training_step": (None, [c_void_p, c_uint32]),

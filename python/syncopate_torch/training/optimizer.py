@@ -18,7 +18,8 @@ from syncopate_torch.training.replica import GradientHooks, Replica, scheme_of
 from syncopate_torch.training.further_optimizer import RestingSum
 from syncopate_torch.training.summary import Progress, row_of
 from syncopate_torch.training.torch_sum import TorchSum
-from syncopate_torch.training.torch_optimizers import StandIn, StepSettings, rule_of, settings_of, default_rule
+from syncopate_torch.training.torch_optimizers import (KeptRates, StandIn, StepSettings, default_rule, rates_of,
+                                                       rule_of, settings_of)
 
 
 class DistributedOptimizer(StandIn):
@@ -59,7 +60,7 @@ class DistributedOptimizer(StandIn):
         self._begun = {}  # initial settings of the job whose state is resumed here
         self._job_name = job.expect_same_moment()
         job.keep_state("optimizer", self)
-        self._first_rates, self._first_settings = _rates_of(optimizer), settings_of(optimizer)
+        self._first_rates, self._first_settings = rates_of(optimizer), settings_of(optimizer)
         if job.size > 1:
             expect_same_to_train(job.everyone, module)
             for tensor in frozen_tensors(module):
@@ -77,7 +78,7 @@ class DistributedOptimizer(StandIn):
         sums = None
         if job.size > 1 and self.scheme.in_rounds and given.get("aggregate") == "torch":
             sums = TorchSum(job, next(module.parameters()).device)
-        self._replica = Replica(module, optimizer, self._progress.take_round if job.size > 1 else None,
+        self._replica = Replica(module, optimizer, self._progress if job.size > 1 else None,
                                 alone=self._is_alone(given), skips=self.skips, sums=sums)
         self._sums = []
         self._further = []  # further optimizers of the job
@@ -90,6 +91,7 @@ class DistributedOptimizer(StandIn):
         overlaps = library.call("training_overlaps", self._training)
         self._hooks = GradientHooks(job, self._replica, self._training, batch_size) if overlaps else None
         self._settings = StepSettings(optimizer) if self.shares_gradients else None
+        self._rates = KeptRates(optimizer, self.scheme if job.size > 1 else None)
         if self.shares_gradients:
             # Means of gradients and of overflows. All workers make them now, because some may use them before others
             # do.
@@ -154,6 +156,7 @@ class DistributedOptimizer(StandIn):
             weight = self._hooks.end_pass(weight)
         weight = self.weight_of_step(weight)
         self._expect_rule()
+        self._rates.expect_kept()
         self._say_settings()
         self._replica.collect()
         if weight > 0:
@@ -161,6 +164,7 @@ class DistributedOptimizer(StandIn):
         self._say_gradients()
         rounds = self._progress.rounds
         self._progress.took_step(self._take(weight), is_in_round=self._progress.rounds > rounds)
+        self._rates.keep()
         return loss
 
     _step_with_hooks = with_step_hooks(_step_of_loop)
@@ -202,7 +206,7 @@ class DistributedOptimizer(StandIn):
         try:
             for each in self._sums:
                 each.rest()
-            self._replica.align(self._training, place, self._progress)
+            self._replica.align(self._training, place)
             for each in self._sums:
                 each.wake()
             for each in self._further:
@@ -216,6 +220,7 @@ class DistributedOptimizer(StandIn):
             self._progress.samples = int(self._job.allreduce(own))
         self._progress.alignments += 1
         self._progress.follow()
+        self._rates.may_change()
 
     @property
     def is_under_way(self):
@@ -366,7 +371,7 @@ class DistributedOptimizer(StandIn):
             raise ConfigError("the parameter server takes the optimizer's steps by its rule of the beginning: what the script "
                               "changes of it, such as weight_decay or momentum, has no effect; choose a scheme without a "
                               "server, such as esync")
-        if _rates_of(self.optimizer) != self._first_rates:
+        if rates_of(self.optimizer) != self._first_rates:
             raise ConfigError("the parameter server takes the optimizer's steps at the rate of the beginning: a learning "
                               "rate that the script changes has no effect; give the job a schedule, by the options "
                               "schedule, schedule-step and schedule-factor, or choose a scheme without a server, such as "
@@ -383,6 +388,7 @@ class DistributedOptimizer(StandIn):
             each.rest()
         self._progress.loop_has_ended = True
         self._replica.called(library.call, "training_finish", self._training)
+        self._progress.follow()
         for each in self._sums:
             each.end()
         for each in self._further:
@@ -447,12 +453,6 @@ def _expect_closure(closure):
     if not callable(closure):
         raise ConfigError(f"step takes a function that computes the loss first, found {shown(closure)}: to say the samples of "
                           "the step, call step(weight=n)")
-
-
-def _rates_of(optimizer):
-    """Returns the rates as numbers, also if a group holds its rate in a tensor that changes in place."""
-    rates = [group.get("lr") for group in optimizer.param_groups]  # some optimizers choose their rate themselves
-    return [None if rate is None else float(rate) for rate in rates]
 
 
 @after_waits

@@ -24,14 +24,15 @@ class Replica:
     them; of a module with bfloat16 or float16 the vectors hold converted values. The library runs callbacks during
     `called`, on the thread of that call, which raises an exception of a callback.
 
-    alone:  True if no other process gets the gradients.
-    skips:  True if a non-finite gradient must change nothing.
-    sums:   the `TorchSum` of option `aggregate` `torch`, or None.
-    Errors: ConfigError for a module without trained parameters, on several devices, or with trained parameters of another
-            type, and for an optimizer of other parameters.
+    progress: the `Progress` of a job of several workers, whose rounds and samples it follows.
+    alone:    True if no other process gets the gradients.
+    skips:    True if a non-finite gradient must change nothing.
+    sums:     the `TorchSum` of option `aggregate` `torch`, or None.
+    Errors:   ConfigError for a module without trained parameters, on several devices, or with trained parameters of another
+              type, and for an optimizer of other parameters.
     """
 
-    def __init__(self, module, optimizer, on_round=None, alone=False, skips=False, sums=None):
+    def __init__(self, module, optimizer, progress=None, alone=False, skips=False, sums=None):
         trained = trained_tensors(module)
         expect_parameters(optimizer, trained)
         expect_exchanged(trained)
@@ -39,6 +40,7 @@ class Replica:
         expect_apart(trained + untrained)
         device = trained[0][1].device
         self.optimizer = optimizer
+        self._progress = progress
         self.takes_step = False  # True during a step that the scheme takes
         refuse_other_steps(optimizer, self)
         self._wrapped = WrappedTensors(module, optimizer)
@@ -73,8 +75,8 @@ class Replica:
         self._step_call = library.TakeStep(self._callback(self._take_step))
         self._use_call = library.UseGradients(self._callback(self._use_gradients))
         self.round_call = None
-        if on_round:  # its errors end this worker, but not the round
-            self.round_call = library.OnRound(self._callback(lambda line: on_round(json.loads(line)), may_fail=False))
+        if progress is not None:  # its errors end this worker, but not the round
+            self.round_call = library.OnRound(self._callback(lambda line: progress.take_round(json.loads(line)), may_fail=False))
 
     @property
     def is_training(self):
@@ -169,16 +171,12 @@ class Replica:
         """Returns the name of a parameter without a gradient, or None."""
         return next((name for name, parameter in zip(self.params.names, self.params.tensors) if parameter.grad is None), None)
 
-    def align(self, training, place, progress):
+    def align(self, training, place):
         """Waits until all workers have called it, with the same gradients before and after. Only jobs of several workers
         use it."""
         self.collect()
         flags = self.grads.flags()
-        progress.rests = True
-        try:
-            self.called(library.call, "training_align", training, library.text(place))
-        finally:
-            progress.rests = False
+        self.called(library.call, "training_align", training, library.text(place))
         self.grads.use(flags)
 
     def release(self):
@@ -246,6 +244,9 @@ class Replica:
             self.takes_step = False
 
     def _take_step_at(self, rate_factor):
+        if self._progress is not None and self._progress.schedulers:
+            # A step may be one of several rounds, and the other workers take it at the rate of its samples.
+            self._progress.follow_to(library.call("training_samples", self.training))
         if rate_factor == 1:
             self.optimizer.step()
             return

@@ -79,7 +79,6 @@ class Progress:
         self.earlier_samples = 0  # of the job that this one continues
         self.adds_own = False  # True: adds the samples of each step, because totals of all workers arrive rarely
         self.loop_has_ended = False  # the loops of other workers may continue
-        self.rests = False  # takes steps without samples until all workers are at the same place
         self._on_round = on_round
 
     @property
@@ -93,8 +92,6 @@ class Progress:
         self.samples = max(self.samples, event["samples"])
         if self._on_round is not None:
             self._on_round(event)
-        if self.loop_has_ended or self.rests:
-            self.follow()  # at the rate of the other workers, whose gradients this worker applies
 
     def took_step(self, weight, is_in_round):
         """is_in_round: this worker has synchronized in the step, so the total already includes the samples of the
@@ -106,5 +103,9 @@ class Progress:
 
     def follow(self):
         """Advances schedulers to the samples so far."""
+        self.follow_to(self.samples)
+
+    def follow_to(self, samples):
+        """Advances schedulers to this number of samples of all workers in this job."""
         for scheduler in self.schedulers:
-            scheduler.follow(self.all_samples)
+            scheduler.follow(self.earlier_samples + samples)

@@ -219,6 +219,39 @@ class StandIn(torch.optim.Optimizer):
         return {"module": values, "optimizer": copy.deepcopy(self.optimizer.state_dict())}
 
 
+def rates_of(optimizer):
+    """Returns the rates as numbers, also if a group holds its rate in a tensor that changes in place."""
+    rates = [group.get("lr") for group in optimizer.param_groups]  # some optimizers choose their rate themselves
+    return [None if rate is None else float(rate) for rate in rates]
+
+
+class KeptRates:
+    """Refuses learning rates and groups that a script changes between two steps, where workers share gradients and take
+    different numbers of steps: each worker would apply a gradient at another rate."""
+
+    def __init__(self, optimizer, scheme):
+        """scheme: the `Scheme` of a job of several workers, or None."""
+        self._optimizer = optimizer
+        self._scheme = scheme.name if scheme is not None and scheme.shares_steps and not scheme.in_lockstep else None
+        self._kept = None
+
+    def keep(self):
+        """Keeps the rates after a step and the steps of `Job.scheduler`."""
+        if self._scheme is not None:
+            self._kept = rates_of(self._optimizer)
+
+    def may_change(self):
+        """Allows other rates once: all workers are at the same place."""
+        self._kept = None
+
+    def expect_kept(self):
+        """Errors: ConfigError for other rates."""
+        if self._kept is not None and self._kept != rates_of(self._optimizer):
+            raise ConfigError(f"the script changes learning rates or groups between two steps, and under {self._scheme} workers take "
+                              "different numbers of steps: their models would drift apart; give the schedule to job.scheduler, "
+                              "which counts the samples of all workers, or change rates right after align()")
+
+
 class SampleScheduler:
     """Steps a scheduler of torch.optim by the samples of the job instead of the steps of a worker.
 

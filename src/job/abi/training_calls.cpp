@@ -98,6 +98,10 @@ uint32_t syncopate_training_batch_size(const syncopate_training* training) {
   return abi::value_of([&] { return abi::given(training, "training").training.batch_size(); });
 }
 
+uint64_t syncopate_training_samples(const syncopate_training* training) {
+  return abi::value_of([&] { return abi::given(training, "training").training.samples(); });
+}
+
 uint32_t syncopate_training_next_samples(const syncopate_training* training) {
   return abi::value_of([&] { return abi::given(training, "training").training.next_samples(); });
 }

@@ -24,6 +24,7 @@ class LoneWorker final : public LoopWorker {
   void ready(std::size_t /*begin*/, std::size_t /*end*/) override {}
   void align(const std::string& /*place*/) override {}
   void take_replica() override { finite_.keep_buffers(); }
+  std::uint64_t samples() const override { return samples_; }
   void finish() override {}
   void abandon(const std::string& /*reason*/) override {}
 

@@ -61,6 +61,10 @@ class LoopTraining {
   /// Samples of a usual step.
   std::uint32_t batch_size() const { return sizes_.step_size; }
 
+  /// Samples of all workers on which the parameters have been trained, as known to this worker; in
+  /// a step of the program's optimizer, those before it.
+  std::uint64_t samples() const { return worker_->samples(); }
+
   /// Samples that the scheme wants in the next step: those of a usual one, unless it follows the
   /// speeds of the devices.
   std::uint32_t next_samples() const;

@@ -32,6 +32,8 @@ class LoopWorker {
   /// The same for a worker by itself whose program has looked at the gradient. Errors: ConfigError
   /// in a job of others.
   virtual void step_alone(std::uint32_t samples, bool finite) = 0;
+  /// The samples of all workers on which the parameters have been trained, as known to this worker.
+  virtual std::uint64_t samples() const = 0;
   /// The samples that the scheme wants in the next step; 0: as many as in any other.
   virtual std::uint32_t next_samples() const { return 0; }
   /// How all workers divide that step, by rank; empty: the scheme divides none.

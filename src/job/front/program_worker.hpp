@@ -44,6 +44,7 @@ class ProgramWorker final : public LoopWorker {
   void step(std::uint32_t samples, const StepSettings& settings,
             const GradientSet& gradients) override;
   void step_alone(std::uint32_t samples, bool finite) override;
+  std::uint64_t samples() const override { return replica_->samples(); }
   std::uint32_t next_samples() const override { return next_samples_; }
   std::span<const std::uint32_t> next_parts() const override;
   void align(const std::string& place) override;
