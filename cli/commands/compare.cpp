@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <ctime>
-#include <thread>
 
+#include "base/cores.hpp"
 #include "base/errors.hpp"
 #include "cli/command.hpp"
 #include "cli/compare/comparison.hpp"
@@ -151,8 +151,7 @@ CompareCommand compare_command_of(const CLI::App& app) {
     throw ConfigError("--prefixes needs a --cluster and a --target-accuracy");
   }
   command.with_limit = !config.cluster.empty() && app.count("--no-limit") == 0;
-  const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
-  command.jobs = count_of(app, "--jobs", std::max(1U, cores / config.threads));
+  command.jobs = count_of(app, "--jobs", std::max(1U, available_cores() / config.threads));
   command.output = output_of(app);
   command.words = fmt::format("{} --out {}", words_of(app, "out"), quoted(command.folder.string()));
   command.version = version_line();

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/cores.hpp"
 #include "cli/bench/device_profiles.hpp"
 #include "cli/compute/compute.hpp"
 #include "job/launch/environment.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 /// Number of workers with `threads` threads each for which this machine has cores; at least 1.
 std::uint32_t workers_of_cores(std::uint32_t threads) {
-  return std::max(1U, std::thread::hardware_concurrency() / threads);
+  return std::max(1U, available_cores() / threads);
 }
 
 double mean(const std::vector<double>& values) {

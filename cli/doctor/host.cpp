@@ -12,8 +12,8 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
-#include <thread>
 
+#include "base/cores.hpp"
 #include "base/errors.hpp"
 #include "base/file.hpp"
 #include "base/machine.hpp"
@@ -250,7 +250,7 @@ Finding try_clock() {
 }
 
 Findings examine_host(const std::string& data, const fs::path& data_dir, const fs::path& runs) {
-  return {judge_processor(read_file("/proc/cpuinfo"), std::thread::hardware_concurrency()),
+  return {judge_processor(read_file("/proc/cpuinfo"), available_cores()),
           judge_memory(available_memory()),
           try_shared_memory(),
           judge_open_files(limit_of(RLIMIT_NOFILE)),

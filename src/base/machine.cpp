@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 
 #include <fstream>
-#include <thread>
 
+#include "base/cores.hpp"
 #include "base/file.hpp"
 
 namespace syncopate {
@@ -36,7 +36,7 @@ std::string processor_in(std::string_view cpuinfo) {
 }
 
 std::string machine_text() {
-  const unsigned cores = std::thread::hardware_concurrency();
+  const std::uint32_t cores = available_cores();
   return fmt::format("{}, {} {}", processor_in(read_file("/proc/cpuinfo")), cores,
                      cores == 1 ? "core" : "cores");
 }

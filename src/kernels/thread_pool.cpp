@@ -4,11 +4,13 @@
 
 #include <algorithm>
 
+#include "base/cores.hpp"
+
 namespace syncopate {
 
 std::uint32_t default_thread_count() {
   constexpr std::uint32_t most = 4;
-  return std::clamp(std::thread::hardware_concurrency(), 1U, most);
+  return std::clamp(available_cores(), 1U, most);
 }
 
 ThreadPool::ThreadPool(std::uint32_t threads) {

@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <cstring>
 #include <span>
-#include <thread>
 #include <utility>
 
+#include "base/cores.hpp"
 #include "base/errors.hpp"
 #include "base/machine.hpp"
 #include "job/launch/environment.hpp"
@@ -52,7 +52,7 @@ HostSite::HostSite(const TrainConfig& config, Dataset dataset,
       resume_from_(std::move(resume_from)) {}
 
 std::uint32_t HostSite::cores() const {
-  return std::thread::hardware_concurrency();
+  return available_cores();
 }
 
 std::uint32_t HostSite::server_threads() const {

@@ -2,12 +2,14 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <thread>
+#include <vector>
 
+#include "base/cores.hpp"
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "base/machine.hpp"
@@ -66,8 +68,15 @@ void LoadedSession::learn(const SessionOptions& options) {
   std::vector<std::uint64_t> names(size_);
   calls.gather(std::hash<std::string>()(machine_identity()), names);
   hosts_ = numbered(names);
-  if (std::count(hosts_.begin(), hosts_.end(), hosts_[rank_]) >
-      static_cast<std::ptrdiff_t>(std::thread::hardware_concurrency())) {
+  std::vector<std::uint64_t> processes(size_);
+  calls.gather(static_cast<std::uint64_t>(::getpid()), processes);
+  std::vector<pid_t> here;
+  for (std::size_t rank = 0; rank < processes.size(); ++rank) {
+    if (hosts_[rank] == hosts_[rank_]) {
+      here.push_back(static_cast<pid_t>(processes[rank]));
+    }
+  }
+  if (here.size() > available_cores(here)) {  // a launcher may have bound each rank to a core
     engine_.share_cores();
   }
   const std::uint32_t ranks = calls.form_reducing_group(options.allreduce);

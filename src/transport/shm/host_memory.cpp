@@ -10,9 +10,10 @@
 #include <chrono>
 #include <climits>
 #include <ctime>
-#include <thread>
 #include <utility>
+#include <vector>
 
+#include "base/cores.hpp"
 #include "base/errors.hpp"
 #include "base/log.hpp"
 #include "transport/shm/byte_ring.hpp"
@@ -105,7 +106,11 @@ HostMemory::HostMemory(Check check)
 void HostMemory::introduce(NodeId node, const SegmentAddress& address) {
   const MutexLock lock(mutex_);
   peers_.try_emplace(node, Peer{.address = address, .own = address == this->address()});
-  crowded_ = peers_.size() > std::thread::hardware_concurrency();
+  std::vector<pid_t> processes;
+  for (const auto& [_, peer] : peers_) {
+    processes.push_back(static_cast<pid_t>(peer.address.pid));
+  }
+  crowded_ = peers_.size() > available_cores(processes);
 }
 
 bool HostMemory::reaches(NodeId peer) {
