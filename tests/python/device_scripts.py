@@ -153,12 +153,13 @@ class Counting(torch.nn.Module):
         return outputs
 
 
-def five_calls(scheme):
-    """Takes the steps of `script_cases.reference` by the five calls; the second half of them calls `synchronize`."""
+def five_calls(scheme, kind="float32"):
+    """Takes the steps of `script_cases.reference` by the five calls, with a module of the type `kind`; the second half of them
+    calls `synchronize`."""
     device = far_device()
     job = syncopate.init(scheme=scheme)
     points, labels, network = scripts.problem()
-    network = Counting(network).to(device)
+    network = Counting(network).to(device, getattr(torch, kind))
     if job.rank == 1:
         for parameter in network.parameters():
             parameter.data.zero_()
@@ -168,7 +169,8 @@ def five_calls(scheme):
     for step in range(scripts.STEPS):
         for inputs, targets in data:
             optimizer.zero_grad()
-            functional.cross_entropy(network(inputs.to(device)), targets.to(device)).backward()
+            outputs = network(inputs.to(device, getattr(torch, kind)))
+            functional.cross_entropy(outputs.float(), targets.to(device)).backward()
             if step >= scripts.STEPS // 2:
                 optimizer.synchronize()
             optimizer.step(weight=len(inputs))

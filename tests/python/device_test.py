@@ -56,6 +56,13 @@ class FarDevice(ScriptTest):
             self.assert_near(facts["parameters"], reference())
             self.assert_near(facts["mean"], running_mean())
 
+    def test_a_module_of_lower_precision(self):
+        first, second = self.launch("five_calls", "ssgd", "bfloat16")
+        self.assertEqual(first["parameters"], second["parameters"])
+        for found, right in zip(first["parameters"], reference(), strict=True):
+            self.assertAlmostEqual(found, right, delta=0.02)
+        self.assertNotEqual(first["parameters"], reference())
+
     def test_schemes_whose_workers_take_steps_of_their_own(self):
         for scheme in ("esync", "local-sgd", "asgd", "nbssgd"):
             with self.subTest(scheme=scheme):
