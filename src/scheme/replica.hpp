@@ -142,8 +142,8 @@ class Replica {
   virtual void initialise(std::uint64_t seed) = 0;
 
   virtual void set_learning_rate(double rate) = 0;
-  /// Called before the steps of a round, and before each of them if a scheme takes several at once:
-  /// the samples of all workers on which the parameters have been trained.
+  /// Called after each round, and also before each step by a scheme that takes several at once: the
+  /// samples of all workers on which the parameters have been trained.
   virtual void trained_on(std::uint64_t /*samples*/) {}
   /// Scales `grads` so that its norm is at most the replica's limit; without a limit it does
   /// nothing. Called before the gradient leaves as an update of its own.

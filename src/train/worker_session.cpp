@@ -318,7 +318,6 @@ Duration WorkerSession::since_begun() const {
 
 Outcome WorkerSession::synchronize(const PassResult& pass, const StepRequests& requests) {
   life_.pass_ends();
-  replica_.trained_on(progress_.samples);
   const Outcome outcome =
       scheme_->after_backward(replica_, {.samples = pass.samples,
                                          .loss_sum = pass.loss_sum,

@@ -46,7 +46,7 @@ class Machine:
         variables = {**os.environ, "CHECK_DEVICE": self.device, "OMP_NUM_THREADS": "1"}
         if cpu_rank is not None:
             variables["CHECK_CPU_RANK"] = str(cpu_rank)
-        command = [self._program, "run", "-n", workers, "--", sys.executable, SCRIPTS, *call]
+        command = [self._program, "run", "-n", workers, "--", sys.executable, "-B", SCRIPTS, *call]
         with tempfile.TemporaryDirectory() as folder:
             try:
                 done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=LIMIT, check=False,

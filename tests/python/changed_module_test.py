@@ -10,7 +10,7 @@ import unittest
 import torch
 
 import syncopate_torch as syncopate
-from syncopate_torch.training.flat import FlatTensors, WrappedTensors
+from syncopate_torch.training.flat import FlatTensors
 
 
 class ChangedModule(unittest.TestCase):
@@ -177,8 +177,6 @@ class BuffersOfSeveralWorkers(unittest.TestCase):
         self.assertEqual(stays.tolist(), [5] * 4)
 
     def test_one_that_moves_or_was_empty_is_refused_by_name(self):
-        module = torch.nn.Linear(1, 1)
-        wrapped = WrappedTensors(module, torch.optim.SGD(module.parameters(), lr=1))
         self.flat.expect_in_place()
         place, self.flat.tensors[2].data = self.flat.tensors[2].data, torch.ones(4)
         with self.assertRaisesRegex(syncopate.ConfigError, "^stays is no longer the tensor"):

@@ -57,7 +57,7 @@ class Replica:
         self.is_alone = alone
         self.skips = skips
         self.sums = sums
-        #: The library requests gradients only if the worker is not alone.
+        #: The library requests gradients only in a job of several workers.
         self._held = {library.PARAMETERS: self.params, library.BUFFERS: self.buffers, library.GRADIENTS: self.grads}
         self.is_abandoned = False  # the script has ended the job with an error
         self.tells = False  # reports errors of callbacks, when no call of the script can raise them

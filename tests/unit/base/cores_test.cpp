@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,16 +51,17 @@ class BoundProcess {
     EXPECT_EQ(::pipe(bound.data()), 0);
     pid_ = ::fork();
     if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       bind_to({core});
       EXPECT_EQ(::write(bound[1], "", 1), 1);
       for (;;) {
         ::pause();
       }
     }
+    ::close(bound[1]);  // so that the read ends if the process does
     char byte = 0;
     EXPECT_EQ(::read(bound[0], &byte, 1), 1);
     ::close(bound[0]);
-    ::close(bound[1]);
   }
   ~BoundProcess() {
     ::kill(pid_, SIGKILL);
